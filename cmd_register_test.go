@@ -13,9 +13,9 @@ import (
 
 // After the registration, the operator sends its notices to our addresses. Repeating it changes nothing.
 func TestRegisteredAddressesGetNotices(t *testing.T) {
-	token, told := strings.Repeat("5", 64), make(chan string, 8)
+	token, requests := strings.Repeat("5", 64), make(chan string, 8)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		told <- r.URL.Path
+		requests <- r.URL.Path
 		_, _ = w.Write([]byte(`{"ResultCode":"0","ResultDesc":"Accepted"}`))
 	}))
 	defer receiver.Close()
@@ -51,7 +51,7 @@ func TestRegisteredAddressesGetNotices(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"/cb/" + token + "/validation", "/cb/" + token + "/confirmation"} {
-		if got := <-told; got != want {
+		if got := <-requests; got != want {
 			t.Errorf("registered %s, want %s", got, want)
 		}
 	}

@@ -183,9 +183,9 @@ func TestAWorkerIsAskedOnlyForItsQueues(t *testing.T) {
 	}
 }
 
-// TestEachProcessThatScreensSaysWithWhat checks that a forgotten variable can't make a signer use only the deny list
+// TestEachScreeningProcessNamesItsScreener checks that a forgotten variable can't make a signer use only the deny list
 // while the other processes use the service.
-func TestEachProcessThatScreensSaysWithWhat(t *testing.T) {
+func TestEachScreeningProcessNamesItsScreener(t *testing.T) {
 	c, err := load(t, productionEnvironment())
 	if err != nil {
 		t.Fatal(err)

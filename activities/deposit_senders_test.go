@@ -107,7 +107,7 @@ func TestTheWorstSenderCounts(t *testing.T) {
 }
 
 // Each deposit has its own verdict; the worst of them is the order's verdict.
-func TestDepositsKeepTheirOwnWords(t *testing.T) {
+func TestDepositsKeepTheirOwnVerdicts(t *testing.T) {
 	t.Parallel()
 	one, two := uuid.New(), uuid.New()
 	s := &sender{denied: []string{"B"}, last: map[uuid.UUID]exchange.Verdict{}, terms: []exchange.Counterparty{
@@ -131,7 +131,7 @@ func (deniedSince) BeginBankPayout(context.Context, uuid.UUID) (exchange.OrderPa
 }
 
 // A bank payment that does not begin because of its sender reports that, as a mobile money payout does.
-func TestBankTellsOfUnclearedSenders(t *testing.T) {
+func TestBankReportsUnclearedSenders(t *testing.T) {
 	t.Parallel()
 	got, err := (&Bank{Store: deniedSince{}}).LookAtBank(t.Context(), BankInput{})
 	if err != nil || got.State != PayoutUncleared {

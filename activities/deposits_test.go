@@ -301,7 +301,7 @@ func TestDepositsBeginAtTheFinalHead(t *testing.T) {
 }
 
 // A configured first block is read too.
-func TestDepositsBeginWhereTheyAreToldTo(t *testing.T) {
+func TestDepositsBeginAtTheConfiguredBlock(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	w := storetest.Wallet(t, s, storetest.User(t, s, exchange.RoleCustomer))

@@ -108,7 +108,7 @@ func TestRecipientsAreLookedAtBeforeSigning(t *testing.T) {
 
 // Without a screening service only the deny list is used. A service without a response is asked again; after some
 // tries the verdict is unknown, so that the flow parks.
-func TestSilenceOfAScreenerIsSeen(t *testing.T) {
+func TestMissingVerdictsOfAScreenerAreSeen(t *testing.T) {
 	t.Parallel()
 	alone := &recipient{terms: exchange.SigningTerms{Payment: payTo(exchange.ForOrder, exchange.ChainApproved), External: true}}
 	s := &Signing{Signer: alone, Store: alone, Recipients: &Recipients{Store: alone}}

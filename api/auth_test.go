@@ -80,7 +80,7 @@ func TestOneOfManyRefreshesWins(t *testing.T) {
 	}
 }
 
-func TestLoginSaysTheSameForUnknownAndWrong(t *testing.T) {
+func TestLoginAnswersTheSameForUnknownAndWrong(t *testing.T) {
 	e := start(t)
 	e.do(post, "/api/v1/users/register", registration("11000003")).want(http.StatusCreated)
 	bodies := map[string][]byte{}

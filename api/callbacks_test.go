@@ -69,7 +69,7 @@ func TestCallbackIsStoredAndWakesTheFlow(t *testing.T) {
 	}
 }
 
-func TestCallbackFromElsewhereIsKeptAndTold(t *testing.T) {
+func TestCallbackFromElsewhereIsKeptAndReported(t *testing.T) {
 	m := openMarket(t, func(d *Deps) { d.Config.CallbackSources = []netip.Prefix{netip.MustParsePrefix("196.201.214.0/24")} })
 	m.flows.woken = make(chan uuid.UUID, 2)
 	a := m.attempt()
@@ -222,7 +222,7 @@ func TestTheSpoolIsBounded(t *testing.T) {
 	}
 }
 
-func TestAFullSpoolIsToldAndCounted(t *testing.T) {
+func TestFullSpoolIsReportedAndCounted(t *testing.T) {
 	st := storetest.New(t)
 	e := startOn(t, st)
 	e.server.inbox.spool.files, e.server.inbox.spool.measured = maxSpooled, time.Now().Add(time.Hour)

@@ -48,7 +48,7 @@ func broken(err error) string {
 	return strings.Join(all, ", ")
 }
 
-func TestFormSaysWhichRuleIsBroken(t *testing.T) {
+func TestFormNamesTheBrokenRule(t *testing.T) {
 	text := func(f *form) { f.text("a", true, 5) }
 	line := func(f *form) { f.line("a", true, 5) }
 	amount := func(f *form) { f.amount("a", money.USDT, true) }

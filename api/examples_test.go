@@ -37,7 +37,7 @@ func exampleTests() []func(*testing.T) {
 		TestCryptoIsReturnedByTwo, TestEveryPatchTakesAVersion, TestWalletsOnEveryNetwork, TestColdTransfersAreSignedElsewhere,
 		TestFloatIsMoved, TestRatesAreTheAdmins, TestOperatorsOfTransfers, TestProfilesAreTheAdmins,
 		TestANoticeIsNotedAndWakesWhatWaits, TestBreakerShowsAndIsClosed, TestUsersOfAnAdmin, TestExceptionsShowWhereTheCryptoIs,
-		TestOwnLimitsAndMovements, TestReservesAreRead, TestReplayTellsWhatWasChanged, TestMomoTermsAreEnteredByTwo,
+		TestOwnLimitsAndMovements, TestReservesAreRead, TestReplayNamesWhatWasChanged, TestMomoTermsAreEnteredByTwo,
 		TestParkedFlowsAreListedWithWhatToDo, TestReopenNonceSequence, TestEscrowPoolGrowsByRequest,
 		TestParkedFlowsAreRetriedTogether, TestEscrowPoolIsRead, TestVendorMakesItsOwnSubvendorsAlone, TestOfficerPaysByBank,
 		TestBankConfirmationIsRead, TestTreasuryIsAllocatedByTwo, TestExceptionIsSettledOnce,

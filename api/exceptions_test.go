@@ -113,14 +113,14 @@ func TestExceptionIsSettledOnce(t *testing.T) {
 	e, late, _ := misfits(t)
 	officer, second, key := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), newID().String()
 	x, vendor := late.Exception, late.Order.VendorID
-	told := "late command " + x.AttemptID.String()
+	flow := "late command " + x.AttemptID.String()
 	body := map[string]any{"note": "it was for the vendor", "merchant_id": vendor}
 	e.do(post, verbOf(x, "credit"), body, officer.auth()).refused(exchange.CodeIdempotencyRequired)
 	e.do(post, verbOf(x, "credit"), map[string]any{"merchant_id": vendor}, officer.auth(), withKey(newID().String())).blames("/note required")
 	e.do(post, verbOf(x, "credit"), map[string]any{"note": "x"}, officer.auth(), withKey(newID().String())).blames("/merchant_id required")
 	e.do(post, verbOf(x, "accept"), body, officer.auth(), withKey(newID().String())).blames("/merchant_id unknown_field")
 	e.do(post, verbOf(x, "accept"), map[string]any{"note": "x"}, e.person(exchange.RoleOTCOfficer).auth(), withKey(newID().String())).refused(exchange.CodeForbidden)
-	if e.flows.asked(told) != 0 {
+	if e.flows.asked(flow) != 0 {
 		t.Error("the flow was notified of a refused decision")
 	}
 	for range 2 {
@@ -130,7 +130,7 @@ func TestExceptionIsSettledOnce(t *testing.T) {
 		}
 	}
 	e.do(post, verbOf(x, "credit"), body, second.auth(), withKey(newID().String())).want(http.StatusOK)
-	if n := e.flows.asked(told); n != 1 {
+	if n := e.flows.asked(flow); n != 1 {
 		t.Errorf("the flow was notified %d times", n)
 	}
 	for _, verb := range []string{"accept", "write-off", "refund"} {
@@ -149,7 +149,7 @@ func TestExceptionIsSettledByTwo(t *testing.T) {
 		exchange.ApproveTransfer: {OneAbove: money.Must(money.KES, "258"), TwoAbove: money.Must(money.KES, "2000000")},
 	}})
 	officer, second, x := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), late.Exception
-	told := "late command " + x.AttemptID.String()
+	flow := "late command " + x.AttemptID.String()
 	waits := e.do(post, verbOf(x, "write-off"), map[string]any{"note": "nobody asks"}, officer.auth(), withKey(newID().String())).
 		want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
 	if waits["kind"] != "exception_decision" || waits["change"].(map[string]any)["verdict"] != "written_off" || waits["was"].(map[string]any)["amount"] != "259.00" {
@@ -157,13 +157,13 @@ func TestExceptionIsSettledByTwo(t *testing.T) {
 	}
 	confirm := changesPath + "/" + waits["id"].(string) + "/confirm"
 	e.do(post, confirm, nil, officer.auth(), withKey(newID().String())).refused(exchange.CodeForbidden)
-	if n := e.flows.asked(told); n != 0 {
+	if n := e.flows.asked(flow); n != 0 {
 		t.Errorf("the flow was notified %d times of an unconfirmed decision", n)
 	}
 	e.do(post, confirm, nil, second.auth(), withKey(newID().String())).want(http.StatusOK)
 	now := e.do(get, "/api/v1/auth/payment-exceptions/"+x.ID.String(), nil, officer.auth()).want(http.StatusOK).object()
-	if now["status"] != "written_off" || now["note"] != "nobody asks" || e.flows.asked(told) != 1 {
-		t.Errorf("the exception is %v, the flow was notified %d times", now, e.flows.asked(told))
+	if now["status"] != "written_off" || now["note"] != "nobody asks" || e.flows.asked(flow) != 1 {
+		t.Errorf("the exception is %v, the flow was notified %d times", now, e.flows.asked(flow))
 	}
 }
 

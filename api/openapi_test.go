@@ -68,7 +68,7 @@ func TestRoutesAreThePathsOfTheDocument(t *testing.T) {
 	}
 }
 
-func TestDocumentSaysWhatTheTableSays(t *testing.T) {
+func TestDocumentMatchesTheTable(t *testing.T) {
 	doc := contract(t)
 	for _, r := range bareRoutes() {
 		op := doc.Paths.Find(r.path).GetOperation(r.method)

@@ -154,7 +154,7 @@ func TestSendWithAQuote(t *testing.T) {
 	}
 }
 
-func TestReplayTellsWhatWasChanged(t *testing.T) {
+func TestReplayNamesWhatWasChanged(t *testing.T) {
 	e := start(t)
 	admin, owner := e.person(exchange.RoleAdmin), e.person(exchange.RoleCustomer)
 	q := e.quote(owner, "10")

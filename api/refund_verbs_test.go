@@ -132,7 +132,7 @@ func TestLargeRefundOfShillingsWaitsForASecond(t *testing.T) {
 	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 258, two_above = 258 WHERE object_type = 'refund'`)
 	one, two, x := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), late.Exception
 	e.watch(x.AttemptID)
-	told, body := "late command "+x.AttemptID.String(), map[string]any{"note": "the payer asks for it"}
+	flow, body := "late command "+x.AttemptID.String(), map[string]any{"note": "the payer asks for it"}
 	paths := []string{verbOf(x, "refund"), ordersPath + "/" + x.OrderID.String() + "/refund"}
 	var change string
 	for _, path := range paths {
@@ -154,15 +154,15 @@ func TestLargeRefundOfShillingsWaitsForASecond(t *testing.T) {
 	}
 	confirm := changesPath + "/" + change + "/confirm"
 	e.do(post, confirm, nil, one.auth(), freshKey()).refused(exchange.CodeForbidden)
-	if n := e.flows.asked(told); n != 0 {
+	if n := e.flows.asked(flow); n != 0 {
 		t.Errorf("the flow was commanded %d times before", n)
 	}
 	e.do(post, confirm, nil, two.auth(), freshKey()).want(http.StatusOK)
-	if n := e.flows.asked(told); n != 1 {
+	if n := e.flows.asked(flow); n != 1 {
 		t.Errorf("the flow was commanded %d times", n)
 	}
 	e.do(post, paths[0], body, one.auth(), freshKey()).want(http.StatusOK) // the flow may have missed it
-	if n := e.flows.asked(told); n != 2 {
+	if n := e.flows.asked(flow); n != 2 {
 		t.Errorf("the flow was commanded %d times", n)
 	}
 }
@@ -196,21 +196,21 @@ func TestDecisionAboutAnOrderReachesItsFlow(t *testing.T) {
 	e := start(t)
 	vendor, one, two := e.person(exchange.RoleVendor), e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
 	o := e.pays(e.person(exchange.RoleCustomer), e.offer(vendor, e.wallet(vendor)).ID, "259", false).Order
-	path, body, told := ordersPath+"/"+o.ID.String()+"/refund", map[string]any{"note": "nothing works"}, "command "+o.ID.String()
+	path, body, flow := ordersPath+"/"+o.ID.String()+"/refund", map[string]any{"note": "nothing works"}, "command "+o.ID.String()
 	e.do(post, path, body, one.auth(), freshKey()).want(http.StatusOK)
 	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 258, two_above = 258 WHERE object_type = 'refund'`)
 	waits := e.do(post, path, body, one.auth(), freshKey()).want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
-	if waits["change"].(map[string]any)["object_type"] != "order" || e.flows.asked(told) != 1 {
+	if waits["change"].(map[string]any)["object_type"] != "order" || e.flows.asked(flow) != 1 {
 		t.Errorf("what waits is %v; flows were notified: %v", waits, e.flows.calls)
 	}
 	for i, by := range []person{two, two} { // repeated, it is passed on again
 		e.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, by.auth(), freshKey()).want(http.StatusOK)
-		if n := e.flows.asked(told); n != 2+i {
+		if n := e.flows.asked(flow); n != 2+i {
 			t.Errorf("the order's flow was commanded %d times", n)
 		}
 	}
 	e.do(post, path, body, one.auth(), freshKey()).want(http.StatusOK)
-	if n := e.flows.asked(told); n != 4 || e.flows.count() != 5 { // and the wallet's
+	if n := e.flows.asked(flow); n != 4 || e.flows.count() != 5 { // and the wallet's
 		t.Errorf("the flows were commanded: %v", e.flows.calls)
 	}
 }

@@ -231,8 +231,8 @@ func TestProductEnvironmentIsComplete(t *testing.T) {
 		stack.ProcessWorker("flows"):       "KIVUKO_MOMO_CONSUMER_SECRET",
 		stack.ProcessWorker("signer-tron"): "KIVUKO_ADMIN_PASSWORD",
 	} {
-		if _, told := environment(t, s, process)[secret]; told {
-			t.Errorf("%s is told %s, which it does not need", process, secret)
+		if _, given := environment(t, s, process)[secret]; given {
+			t.Errorf("%s is given %s, which it does not need", process, secret)
 		}
 	}
 }

@@ -209,7 +209,7 @@ func TestPromptThatNeverStarted(t *testing.T) {
 }
 
 // What a payout's verdict says besides its state decides whether it is sent again and whether officers may declare it unpaid.
-func TestPayoutIsUnheardOrClaimed(t *testing.T) {
+func TestPayoutIsUnreportedOrClaimed(t *testing.T) {
 	id := uuid.New()
 	o := func(s exchange.ObservationState) exchange.Observation {
 		return exchange.Observation{State: s, Ticket: "t"}

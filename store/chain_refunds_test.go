@@ -362,7 +362,7 @@ func TestRefundWithoutAnAddressWaitsForTwo(t *testing.T) {
 }
 
 // The customer may set it after the order has failed. No officer overrides it before it was tried.
-func TestCustomerSaysWhereToInTheEnd(t *testing.T) {
+func TestCustomerSetsTheRefundAddressInTheEnd(t *testing.T) {
 	t.Parallel()
 	x, r := unpaid(t, false)
 	x.standing(t, r, exchange.RefundWaitsAddress)

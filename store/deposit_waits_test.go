@@ -101,7 +101,7 @@ func TestFinalDepositsStay(t *testing.T) {
 }
 
 // An undone movement is only reported as set aside.
-func TestWhatIsRefusedIsNotTold(t *testing.T) {
+func TestRefusedMovementsAreNotReportedToOwners(t *testing.T) {
 	t.Parallel()
 	s := started(t)
 	w := storetest.Wallet(t, s, storetest.User(t, s, exchange.RoleCustomer))
@@ -109,7 +109,7 @@ func TestWhatIsRefusedIsNotTold(t *testing.T) {
 	storetest.Exec(t, s, `ALTER TABLE chain_deposits ADD CONSTRAINT refused_for_this_test CHECK (status <> 'final')`)
 	finalBlock(t, s, scanOf(blockOf("a", 101), moveOf("lost", w.Address, other.Address, usdt("5"))))
 	alarmOf(t, s, exchange.QuarantineRefused)
-	var told []string
+	var events []string
 	rows, err := storetest.Owner(t, s).QueryContext(t.Context(), `SELECT type FROM events WHERE object_type IN ('payment_exception', 'chain_deposit', 'deposit_quarantine')
 		UNION ALL SELECT action FROM audit_log WHERE object_type IN ('payment_exception', 'chain_deposit', 'deposit_quarantine')`)
 	if err != nil {
@@ -121,9 +121,9 @@ func TestWhatIsRefusedIsNotTold(t *testing.T) {
 		if err := rows.Scan(&what); err != nil {
 			t.Fatal(err)
 		}
-		told = append(told, what)
+		events = append(events, what)
 	}
-	if err := rows.Err(); err != nil || !slices.Equal(told, []string{"deposit_quarantine.opened", "deposit_quarantine.opened"}) {
-		t.Errorf("it reports %q, %v", told, err)
+	if err := rows.Err(); err != nil || !slices.Equal(events, []string{"deposit_quarantine.opened", "deposit_quarantine.opened"}) {
+		t.Errorf("it reports %q, %v", events, err)
 	}
 }

@@ -153,10 +153,10 @@ func TestDepositIsBookedOnceAndOnlyWhenFinal(t *testing.T) {
 	if got := fmt.Sprint(eventsOf(t, s, d.ID)); got != "[chain_deposit.seen chain_deposit.final]" {
 		t.Errorf("the events are %s", got)
 	}
-	var told int
-	err := storetest.Owner(t, s).QueryRowContext(t.Context(), `SELECT count(*) FROM events WHERE object_id = $1 AND owner_id = $2`, d.ID, customer.ID).Scan(&told)
-	if err != nil || told != 2 {
-		t.Errorf("the owner was notified %d times, %v", told, err)
+	var notices int
+	err := storetest.Owner(t, s).QueryRowContext(t.Context(), `SELECT count(*) FROM events WHERE object_id = $1 AND owner_id = $2`, d.ID, customer.ID).Scan(&notices)
+	if err != nil || notices != 2 {
+		t.Errorf("the owner was notified %d times, %v", notices, err)
 	}
 	if n := len(deposits(t, s, "t2")); n != 0 {
 		t.Errorf("a movement between strangers was stored %d times", n)

@@ -370,7 +370,7 @@ func TestEveryStatusHasAMachine(t *testing.T) {
 	}
 }
 
-func TestStoreSaysWhenTheDatabaseIsAway(t *testing.T) {
+func TestStoreReportsAnUnreachableDatabase(t *testing.T) {
 	t.Parallel()
 	_, err := store.Open(t.Context(), "postgres://nobody@127.0.0.1:1/nothing?sslmode=disable", store.Options{})
 	wantFault(t, err, exchange.CodeUnavailable)

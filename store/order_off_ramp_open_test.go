@@ -354,7 +354,7 @@ func TestClosedSalesReviveTheirOffer(t *testing.T) {
 }
 
 // The seller sets the refund address once.
-func TestRefundAddressIsSaidOnce(t *testing.T) {
+func TestRefundAddressIsSetOnce(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
 	m := storetest.NewSellers(t, s)
@@ -431,10 +431,10 @@ func TestParties(t *testing.T) {
 		t.Errorf("pruned %+v, %v", p, err)
 	}
 	for _, auditEvent := range []string{"Jane Roe", "447700900123", "Amina Otieno", "254712345678"} {
-		var told int
+		var found int
 		if err := storetest.Owner(t, s).QueryRowContext(ctx, `SELECT (SELECT count(*) FROM events WHERE payload::text LIKE '%' || $1 || '%')
-			+ (SELECT count(*) FROM audit_log a WHERE a::text LIKE '%' || $1 || '%')`, auditEvent).Scan(&told); err != nil || told != 0 {
-			t.Errorf("%d events or audit rows contain %q, %v", told, auditEvent, err)
+			+ (SELECT count(*) FROM audit_log a WHERE a::text LIKE '%' || $1 || '%')`, auditEvent).Scan(&found); err != nil || found != 0 {
+			t.Errorf("%d events or audit rows contain %q, %v", found, auditEvent, err)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestPayeeIsPromisedWhatADayPays(t *testing.T) {
 }
 
 // A refund obeys its payee's daily limit like an order, together with the orders' payouts, also in the database.
-func TestRefundObeysThePayeesDay(t *testing.T) {
+func TestRefundKeepsThePayeesDailyLimit(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), owing(t) // 1293 KES
 	refund, _ := underpaid(t, x.s)  // 1000 KES

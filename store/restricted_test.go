@@ -46,7 +46,7 @@ func asRole(t *testing.T, dsn, attributes string, grants ...string) *store.Store
 }
 
 // Not parallel: roles belong to the whole server, and other tests would wait for their rows.
-func TestRestrictedRolesAreTold(t *testing.T) {
+func TestRestrictedRolesAreReported(t *testing.T) {
 	const member = "IN ROLE kivuko_app"
 	for name, c := range map[string]struct {
 		attributes string

@@ -416,7 +416,7 @@ func TestDeliveriesHaveTheirTime(t *testing.T) {
 }
 
 // A vendor sees its customer's refund, but not its address; the customer sees all of it.
-func TestVendorsAreNotToldWhereRefundsGo(t *testing.T) {
+func TestVendorsDoNotSeeWhereRefundsGo(t *testing.T) {
 	t.Parallel()
 	h := newHooks(t)
 	m := storetest.NewMarket(t, h.s)
@@ -426,12 +426,12 @@ func TestVendorsAreNotToldWhereRefundsGo(t *testing.T) {
 			"amount": "1.000000", "currency": "USDT", "status": "pending", "detail": "", "receipt": "", "network": "tron", "address": "where-it-goes", "version": 1}')::jsonb, now() FROM events`, storetest.NewID(t), m.Customer.ID, m.Vendor.ID)
 	for _, c := range []struct {
 		endpoint uuid.UUID
-		told     bool
+		shown    bool
 	}{{vendors.ID, false}, {customers.ID, true}} {
 		h.relay(c.endpoint, 1)
 		got := h.claim(c.endpoint)
-		if len(got) != 1 || strings.Contains(string(got[0].Event.Payload), "where-it-goes") != c.told || !strings.Contains(string(got[0].Event.Payload), "pending") {
-			t.Errorf("visible to %v: %+v", c.told, got)
+		if len(got) != 1 || strings.Contains(string(got[0].Event.Payload), "where-it-goes") != c.shown || !strings.Contains(string(got[0].Event.Payload), "pending") {
+			t.Errorf("visible to %v: %+v", c.shown, got)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func tableOf(t *testing.T, name, heading string) map[string]string {
 
 // docs/architecture.md says which activities run on which queue, and docs/flows.md which flows there are and which
 // schedule starts them.
-func TestPagesTellOfQueuesFlowsAndSchedules(t *testing.T) {
+func TestPagesNameQueuesFlowsAndSchedules(t *testing.T) {
 	temporalConfig := ours(t)
 	queues, flows := tableOf(t, "../docs/architecture.md", "## Queues"), tableOf(t, "../docs/flows.md", "# Flows")
 	for _, name := range slices.Sorted(maps.Keys(temporalConfig.Queues)) {

@@ -49,8 +49,8 @@ func (w *till) WakeForFloat(_ context.Context, who exchange.FloatWaiter) error {
 	return nil
 }
 
-// told returns the sales that were notified since the last call.
-func (w *till) told() []uuid.UUID {
+// notified returns the sales that were notified since the last call.
+func (w *till) notified() []uuid.UUID {
 	defer func() { w.woken = nil }()
 	return w.woken
 }
@@ -290,7 +290,7 @@ func TestFloatIsWatched(t *testing.T) {
 
 // A run after a crash around the call does not ask for the movement again, and a result that no other source confirms is not
 // booked.
-func TestFloatIsNotMovedTwiceNorOnOneWord(t *testing.T) {
+func TestFloatIsNotMovedTwiceNorOnOneReport(t *testing.T) {
 	w := newTill(t)
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()

@@ -72,7 +72,7 @@ func TestMovedFloatWakesSales(t *testing.T) {
 	if got, err := w.move(id); err != nil || got.Status != exchange.FloatCompleted {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got := w.told(); !slices.Equal(got, []uuid.UUID{order}) {
+	if got := w.notified(); !slices.Equal(got, []uuid.UUID{order}) {
 		t.Errorf("notified %v, want %s", got, order)
 	}
 	var suite testsuite.WorkflowTestSuite
@@ -85,13 +85,13 @@ func TestMovedFloatWakesSales(t *testing.T) {
 		}
 	}
 	look(id)
-	if got := w.told(); !slices.Equal(got, []uuid.UUID{order}) {
+	if got := w.notified(); !slices.Equal(got, []uuid.UUID{order}) {
 		t.Errorf("after a run that died: notified %v", got)
 	}
 	rows := w.part.Store
 	w.part.Store = suspended{rows}
 	look(id)
-	if got := w.told(); len(got) > 0 {
+	if got := w.notified(); len(got) > 0 {
 		t.Errorf("while payouts are suspended: notified %v", got)
 	}
 	w.part.Store = rows
@@ -103,7 +103,7 @@ func TestMovedFloatWakesSales(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(failed)
-	if got := w.told(); len(got) > 0 {
+	if got := w.notified(); len(got) > 0 {
 		t.Errorf("by a movement that failed: %v", got)
 	}
 }
@@ -123,7 +123,7 @@ func TestReportOfMoreFloatWakesSales(t *testing.T) {
 		if err := env.GetWorkflowError(); err != nil || env.GetWorkflowResult(&found) != nil || !found.Notified {
 			t.Fatalf("%s: %+v, %v", what, found, env.GetWorkflowError())
 		}
-		if got := w.told(); !slices.Equal(got, want) {
+		if got := w.notified(); !slices.Equal(got, want) {
 			t.Errorf("%s: notified %v, want %v", what, got, want)
 		}
 	}
@@ -143,7 +143,7 @@ func TestReportOfMoreFloatWakesSales(t *testing.T) {
 func TestFloatSignal(t *testing.T) {
 	away, order, attempt := errors.New("away"), uuid.New(), uuid.New()
 	for name, c := range map[string]struct{ answer, want error }{
-		"told": {}, "over": {serviceerror.NewNotFound("over"), nil}, "away": {away, away},
+		"notified": {}, "over": {serviceerror.NewNotFound("over"), nil}, "away": {away, away},
 	} {
 		for _, who := range []struct {
 			waits exchange.FloatWaiter

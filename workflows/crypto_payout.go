@@ -32,7 +32,7 @@ func CryptoPayout(ctx workflow.Context, in CryptoPayoutInput) (CryptoPayoutResul
 type cryptoPayout struct {
 	in      CryptoPayoutInput
 	about   subject
-	nudged  bool
+	retried bool
 	alerted bool
 }
 
@@ -40,7 +40,7 @@ type cryptoPayout struct {
 func (f *cryptoPayout) listen(ctx workflow.Context) {
 	for {
 		workflow.GetSignalChannel(ctx, SignalRetry).Receive(ctx, nil)
-		f.nudged = true
+		f.retried = true
 	}
 }
 
@@ -102,8 +102,8 @@ func (f *cryptoPayout) waitForWatch(ctx workflow.Context, began time.Time) {
 	c.add("Waits for", "the deposit watch of "+string(f.in.Network)+" ("+DepositWatchID(f.in.Network)+"), which has not read the newest blocks yet")
 	c.add("Since", moment(began))
 	describe(ctx, c)
-	f.nudged = false
-	await(ctx, slower(ctx, watchPause, began), "Check whether the deposit watch has caught up", func() bool { return f.nudged })
+	f.retried = false
+	await(ctx, slower(ctx, watchPause, began), "Check whether the deposit watch has caught up", func() bool { return f.retried })
 }
 
 // deliver watches a transaction until it is final or proven impossible, however long that takes. When it takes too long,
@@ -122,8 +122,8 @@ func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 		}
 		f.alert(ctx, err)
 		if !passing(err) {
-			f.nudged = false
-			await(ctx, slower(ctx, troublePause, began), "Check the transaction again", func() bool { return f.nudged })
+			f.retried = false
+			await(ctx, slower(ctx, troublePause, began), "Check the transaction again", func() bool { return f.retried })
 		}
 	}
 }

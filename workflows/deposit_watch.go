@@ -64,16 +64,16 @@ func DepositWatch(ctx workflow.Context, in DepositWatchInput) error {
 }
 
 type depositWatch struct {
-	in     DepositWatchInput
-	id     string
-	nudged bool
+	in      DepositWatchInput
+	id      string
+	retried bool
 }
 
 // listen handles the Web UI's retry signal, which only ends a pause.
 func (f *depositWatch) listen(ctx workflow.Context) {
 	for {
 		workflow.GetSignalChannel(ctx, SignalRetry).Receive(ctx, nil)
-		f.nudged = true
+		f.retried = true
 	}
 }
 
@@ -96,8 +96,8 @@ func (f *depositWatch) stall(ctx workflow.Context, cause error) {
 	describe(ctx, parkedCard(f.about(), ReasonDepositsStalled, cause))
 	f.show(ctx, WatchStalled, ReasonDepositsStalled, f.in.Lag)
 	if !passing(cause) {
-		f.nudged = false
-		await(ctx, stallPause, "Read the chain again", func() bool { return f.nudged })
+		f.retried = false
+		await(ctx, stallPause, "Read the chain again", func() bool { return f.retried })
 	}
 }
 

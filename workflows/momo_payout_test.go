@@ -62,13 +62,13 @@ func TestMomoPayout(t *testing.T) {
 				w.operator.fault = w.during(0, 2*time.Hour, errAway, "resolve")
 				w.at(time.Hour, func() {
 					if w.rows.payout.Status != exchange.PayoutProcessing {
-						w.answers["refused by one voice"] = errBug
+						w.answers["refused by one source"] = errBug
 					}
 				})
 			},
 			want:   refusal(workflows.ReasonMomoRefused, exchange.ClassPayee, "2040"),
 			parked: []workflows.Reason{workflows.ReasonMomoUnknown},
-			check:  wantsAnswer("refused by one voice"),
+			check:  wantsAnswer("refused by one source"),
 		},
 		{
 			name: "nobody says anything, until a person finds it", plan: payer{code: "0", after: 5 * sec, silent: true, mute: true},
@@ -149,7 +149,7 @@ func TestMomoPayout(t *testing.T) {
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonDepositScreening)}, check: nothingWritten,
 		},
 		{
-			name: "the voices contradict each other", plan: payer{code: "0", after: 5 * sec, lies: true},
+			name: "the sources contradict each other", plan: payer{code: "0", after: 5 * sec, lies: true},
 			people: func(w *payoutHarness) {
 				w.at(20*min, func() { w.command("retry") })
 				w.at(2*time.Hour, func() { w.command("resolve") })

@@ -30,7 +30,7 @@ type offRamp struct {
 	sale activities.OpenedOffRamp // as it was opened
 
 	deposits  []uuid.UUID // movements that are not handled yet
-	heeding   bool        // one is being handled
+	handling  bool        // one is being handled
 	since     time.Time   // start of the wait for crypto
 	expiresAt time.Time   // end of the wait for crypto; later than the order's after a deposit vanished
 	lookAt    time.Time   // when the rows are read without a signal

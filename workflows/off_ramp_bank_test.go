@@ -42,7 +42,7 @@ func (c *counter) look(_ context.Context, in activities.BankInput) (activities.B
 }
 
 // say lets officers confirm or refuse the payment, with or without a notice to the flow.
-func (c *counter) say(state string, told bool) func() {
+func (c *counter) say(state string, notified bool) func() {
 	return func() {
 		c.m.mu.Lock()
 		if c.state = state; state == activities.PayoutPaid {
@@ -52,7 +52,7 @@ func (c *counter) say(state string, told bool) func() {
 			}
 		}
 		c.m.mu.Unlock()
-		if told {
+		if notified {
 			c.m.env.UpdateWorkflow(workflows.UpdateConfirmBank, state, c.m.answer("bank "+state), workflows.BankConfirmRef{})
 		}
 	}
@@ -80,7 +80,7 @@ func TestSaleIsPaidByBank(t *testing.T) {
 			})
 			m.at(60*min, c.say(activities.PayoutPaid, true))
 		}, sold, none, nil, 0},
-		{"confirmed, and the flow is not told", func(m *market, c *counter) { m.at(20*min, c.say(activities.PayoutPaid, false)) }, sold, none, nil, 0},
+		{"confirmed, and the flow is not notified", func(m *market, c *counter) { m.at(20*min, c.say(activities.PayoutPaid, false)) }, sold, none, nil, 0},
 		{
 			"decided hours later", func(m *market, c *counter) { m.at(9*time.Hour, c.say(activities.PayoutPaid, true)) }, sold, none,
 			[]workflows.Reason{workflows.ReasonBankWaiting},

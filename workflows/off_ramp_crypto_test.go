@@ -65,7 +65,7 @@ func funding() []sell {
 		},
 		{
 			name: "the wallet has no gas, given up by an operator", status: exchange.OrderCancelled, detail: exchange.DetailExpired,
-			parked: []workflows.Reason{workflows.ReasonPayoutGasShort}, check: told("refund", ""),
+			parked: []workflows.Reason{workflows.ReasonPayoutGasShort}, check: responded("refund", ""),
 			set: func(m *market) {
 				m.request.FundWalletID, m.funding = id(10), []string{"payout-gas_wallet_short"}
 				m.at(time.Hour, m.command("refund"))
@@ -73,21 +73,21 @@ func funding() []sell {
 		},
 		{
 			name: "the wallet has no gas, given up by the customer", status: exchange.OrderCancelled, detail: exchange.DetailCancelled,
-			parked: []workflows.Reason{workflows.ReasonPayoutGasShort}, check: told("cancel", ""),
+			parked: []workflows.Reason{workflows.ReasonPayoutGasShort}, check: responded("cancel", ""),
 			set: func(m *market) {
 				m.request.FundWalletID, m.funding = id(10), []string{"payout-gas_wallet_short"}
 				m.at(min, m.cancel)
 			},
 		},
 		{
-			name: "given up before it is signed", status: exchange.OrderCancelled, detail: exchange.DetailCancelled, check: told("cancel", ""),
+			name: "given up before it is signed", status: exchange.OrderCancelled, detail: exchange.DetailCancelled, check: responded("cancel", ""),
 			set: func(m *market) {
 				m.request.FundWalletID = id(10)
 				m.at(10*time.Second, m.cancel)
 			},
 		},
 		{
-			name: "given up too late", status: sold, detail: none, check: told("cancel", exchange.CodeStateConflict),
+			name: "given up too late", status: sold, detail: none, check: responded("cancel", exchange.CodeStateConflict),
 			set: func(m *market) {
 				m.request.FundWalletID, m.signed = id(10), true
 				m.at(10*time.Second, m.cancel)
@@ -107,7 +107,7 @@ func sweeping() []sell {
 				m.at(time.Hour, m.command("refund")) // the shillings are paid, so nothing goes back
 				m.at(2*time.Hour, m.command("retry"))
 			},
-			check: every(told("refund", exchange.CodeStateConflict), told("retry", "")),
+			check: every(responded("refund", exchange.CodeStateConflict), responded("retry", "")),
 		},
 	}
 }
@@ -116,23 +116,23 @@ func opening() []sell {
 	const min = time.Minute
 	return []sell{
 		{
-			name: "the pool is exhausted and grows", status: sold, detail: none, check: told("open", ""),
+			name: "the pool is exhausted and grows", status: sold, detail: none, check: responded("open", ""),
 			set: func(m *market) {
 				m.exhausted = 1
 				m.deposit(min, 1, crypto("10"))
 			},
 		},
-		{name: "the pool is exhausted and full", set: func(m *market) { m.exhausted, m.full = 1, true }, check: told("open", exchange.CodeEscrowExhausted)},
+		{name: "the pool is exhausted and full", set: func(m *market) { m.exhausted, m.full = 1, true }, check: responded("open", exchange.CodeEscrowExhausted)},
 		{
-			name: "the pool grows and another order was quicker", status: sold, detail: none, check: told("open", ""),
+			name: "the pool grows and another order was quicker", status: sold, detail: none, check: responded("open", ""),
 			set: func(m *market) {
 				m.exhausted = 3
 				m.deposit(min, 1, crypto("10"))
 			},
 		},
-		{name: "the pool grows and others are always quicker", set: func(m *market) { m.exhausted = 4 }, check: told("open", exchange.CodeEscrowExhausted)},
+		{name: "the pool grows and others are always quicker", set: func(m *market) { m.exhausted = 4 }, check: responded("open", exchange.CodeEscrowExhausted)},
 		{
-			name: "refused", check: told("open", exchange.CodeInsufficientOffer),
+			name: "refused", check: responded("open", exchange.CodeInsufficientOffer),
 			set: func(m *market) {
 				m.fault = func(string) error { return exchange.Errorf(exchange.CodeInsufficientOffer, "the offer has less left") }
 			},

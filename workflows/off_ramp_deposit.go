@@ -59,8 +59,8 @@ func (f *offRamp) wait(ctx workflow.Context, now time.Time, pending bool) {
 func (f *offRamp) applyMovement(ctx workflow.Context) {
 	id := f.deposits[0]
 	f.deposits = slices.DeleteFunc(f.deposits, func(other uuid.UUID) bool { return other == id }) // the row is read once for all its signals
-	f.heeding = true                                                                              // a parked step handles messages, and must not begin a second movement
-	defer func() { f.heeding = false }()
+	f.handling = true                                                                             // a parked step handles messages, and must not begin a second movement
+	defer func() { f.handling = false }()
 	in := activities.ApplyDepositInput{OrderID: f.order.OrderID, DepositID: id}
 	f.afterMovement(ctx, mustStep(ctx, &f.flow, database, "Apply a deposit", offRamps.ApplyDeposit, in))
 }

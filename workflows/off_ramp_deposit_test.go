@@ -12,7 +12,7 @@ import (
 func depositing() []sell {
 	const min = time.Minute
 	return []sell{
-		{name: "paid", set: func(m *market) { m.deposit(min, 1, crypto("10")) }, status: sold, detail: none, check: every(told("open", ""), tried(1), took(1, exchange.TakenExact))},
+		{name: "paid", set: func(m *market) { m.deposit(min, 1, crypto("10")) }, status: sold, detail: none, check: every(responded("open", ""), tried(1), took(1, exchange.TakenExact))},
 		{
 			name: "final before it is seen", status: sold, detail: none,
 			set: func(m *market) { m.at(min, m.comes(1, exchange.DepositFinal, crypto("10"), true)) },
@@ -119,17 +119,17 @@ func givingUp() []sell {
 	return []sell{
 		{
 			name: "cancelled", set: func(m *market) { m.at(min, m.cancel) }, status: exchange.OrderCancelled, detail: exchange.DetailCancelled,
-			check: every(told("cancel", ""), after(min)),
+			check: every(responded("cancel", ""), after(min)),
 		},
 		{
-			name: "cancelled when a deposit was seen", status: sold, detail: none, check: told("cancel", exchange.CodeStateConflict),
+			name: "cancelled when a deposit was seen", status: sold, detail: none, check: responded("cancel", exchange.CodeStateConflict),
 			set: func(m *market) {
 				m.deposit(min, 1, crypto("10"))
 				m.at(90*time.Second, m.cancel)
 			},
 		},
 		{
-			name: "cancelled while a deposit comes of which no signal tells", status: sold, detail: none, check: told("cancel", exchange.CodeStateConflict),
+			name: "cancelled while a deposit comes of which no signal tells", status: sold, detail: none, check: responded("cancel", exchange.CodeStateConflict),
 			set: func(m *market) {
 				m.at(min, m.comes(1, exchange.DepositSeen, crypto("10"), false))
 				m.at(2*min, m.cancel)
@@ -137,7 +137,7 @@ func givingUp() []sell {
 			},
 		},
 		{
-			name: "cancelled when it is over", status: sold, detail: none, check: told("cancel", exchange.CodeStateConflict),
+			name: "cancelled when it is over", status: sold, detail: none, check: responded("cancel", exchange.CodeStateConflict),
 			set: func(m *market) {
 				m.deposit(min, 1, crypto("10"))
 				m.at(2*min+15*time.Second, m.cancel)

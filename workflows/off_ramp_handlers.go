@@ -28,7 +28,7 @@ func (f *offRamp) handlers(ctx workflow.Context) error {
 
 // surplus reports whether crypto came to the address although the order has its crypto or has ended.
 func (f *offRamp) surplus() bool {
-	return len(f.deposits) > 0 && f.opened && !f.waiting() && !f.heeding
+	return len(f.deposits) > 0 && f.opened && !f.waiting() && !f.handling
 }
 
 // pause waits until ready or for at most d, and handles deposits meanwhile.

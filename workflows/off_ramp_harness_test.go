@@ -236,7 +236,7 @@ func (m *market) cryptoPayout(ctx workflow.Context, in workflows.CryptoPayoutInp
 }
 
 // comes moves a deposit to a state, and signals the flow unless the signal is lost.
-func (m *market) comes(n byte, status exchange.ChainDepositStatus, amount money.Amount, told bool) func() {
+func (m *market) comes(n byte, status exchange.ChainDepositStatus, amount money.Amount, notified bool) func() {
 	return func() {
 		d := exchange.ChainDeposit{
 			ID: id(100 + n), Network: exchange.Tron, TxID: "tx", Index: uint32(n), Amount: amount, Kind: exchange.DepositAwaited, Status: status, Block: 7,
@@ -244,7 +244,7 @@ func (m *market) comes(n byte, status exchange.ChainDepositStatus, amount money.
 		m.mu.Lock()
 		m.deposits[d.ID] = d
 		m.mu.Unlock()
-		if told {
+		if notified {
 			m.env.SignalWorkflow(workflows.SignalDeposit, workflows.DepositRef{DepositID: d.ID})
 		}
 	}

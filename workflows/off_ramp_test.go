@@ -40,7 +40,7 @@ const (
 	none = exchange.WaitNothing
 )
 
-func told(id string, want exchange.Code) func(*testing.T, *market) {
+func responded(id string, want exchange.Code) func(*testing.T, *market) {
 	return func(t *testing.T, m *market) {
 		t.Helper()
 		err, heard := m.answers[id]
@@ -100,7 +100,7 @@ func screened() []sell {
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("refund"))
 			},
-			check: every(tried(), told("refund", "")),
+			check: every(tried(), responded("refund", "")),
 		},
 		{
 			name: "a denied sender, cleared", status: sold, detail: none, parked: []workflows.Reason{workflows.ReasonDepositDenied},
@@ -129,11 +129,11 @@ func screened() []sell {
 				m.at(time.Hour, m.command("resolve"))
 				m.at(2*time.Hour, m.command("refund"))
 			},
-			check: told("resolve", exchange.CodeStateConflict),
+			check: responded("resolve", exchange.CodeStateConflict),
 		},
 		{
 			name: "denied between the screening and the payout, given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
-			parked: []workflows.Reason{workflows.ReasonDepositDenied}, check: every(tried(1), told("refund", "")),
+			parked: []workflows.Reason{workflows.ReasonDepositDenied}, check: every(tried(1), responded("refund", "")),
 			set: func(m *market) {
 				m.said, m.payouts = []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit}, []momoOutcome{uncleared}
 				m.deposit(min, 1, crypto("10"))
@@ -351,7 +351,7 @@ func payingOut() []sell {
 			},
 		},
 		{
-			name: "a command is passed on", status: sold, detail: none, check: told("resolve", ""),
+			name: "a command is passed on", status: sold, detail: none, check: responded("resolve", ""),
 			set: func(m *market) {
 				m.payouts = []momoOutcome{{result: wasPaid.result, until: workflows.SignalResolve}}
 				m.deposit(min, 1, crypto("10"))

@@ -410,17 +410,17 @@ func delivering() []story {
 			},
 		},
 		{
-			name: "a refund without float is told of some, and of none before", outcomes: []outcome{{refused: chain.ReasonBlocked}},
+			name: "a refund without float is notified of some, and of none before", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: all(refunded(price), lasted(10*min)),
 			people: func(w *harness) {
 				w.setFloat(money.Must(money.KES, "10"))
-				told := func() { w.env.SignalWorkflow(workflows.SignalFloat, nil) }
-				w.at(4*min, told) // while the flow waits for something else
+				wake := func() { w.env.SignalWorkflow(workflows.SignalFloat, nil) }
+				w.at(4*min, wake) // while the flow waits for something else
 				w.at(5*min, func() { w.command("refund") })
-				w.at(8*min, told)
+				w.at(8*min, wake)
 				w.at(10*min, func() {
 					w.setFloat(money.Must(money.KES, "5000"))
-					told()
+					wake()
 				})
 			},
 		},

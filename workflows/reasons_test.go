@@ -48,7 +48,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 }
 
 // The Web UI and the API link to the runbooks' address that the deployment configures.
-func TestRunbooksAreWhereTheDeploymentSays(t *testing.T) {
+func TestRunbooksAreWhereTheDeploymentPoints(t *testing.T) {
 	t.Cleanup(func() { UseRunbooks(RunbooksPage); UseAPI("") })
 	UseAPI("https://api.example/")
 	UseRunbooks("https://pages.example/runbooks.md")

@@ -16,7 +16,7 @@ import (
 // lateRehearsals are the reasons about evidence that arrives after a flow has ended.
 func lateRehearsals() map[workflows.Reason]rehearsal {
 	return map[workflows.Reason]rehearsal{
-		workflows.ReasonLateMoney: {refundOrResolve, func(t *testing.T, c *cue) {
+		workflows.ReasonLateMoney: {refundOrResolve, func(t *testing.T, c *parkedCommand) {
 			w, a := lateHarness(t)
 			w.at(0, w.pay(a, payer{}))
 			c.await(t, w.env, w.signs, workflows.LatePaymentID(a.ID), func() { w.command(c.verb) })
@@ -32,7 +32,7 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 			exception(exchange.ExcLate, exchange.ExcRefunded)(t, w)
 			c.ends(t, outcome, workflows.LateRefunded)
 		}},
-		workflows.ReasonMomoLate: {retryOrResolve, func(t *testing.T, c *cue) {
+		workflows.ReasonMomoLate: {retryOrResolve, func(t *testing.T, c *parkedCommand) {
 			p := payer{code: "0", mute: true}
 			w, a := refusedBefore(exchange.PayoutRefused, p)
 			c.mend = func() { w.operator.amend(a.ID, func(p *payer) { p.mute = false }) }
@@ -43,7 +43,7 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 				t.Errorf("booked %d times with %q", w.rows.booked, w.rows.payout.Receipt)
 			}
 		}},
-		workflows.ReasonMomoTwice: {[]string{activities.VerbResolve}, func(t *testing.T, c *cue) {
+		workflows.ReasonMomoTwice: {[]string{activities.VerbResolve}, func(t *testing.T, c *parkedCommand) {
 			p := payer{code: "0"}
 			w, a := refusedBefore(exchange.PayoutCancelled, p)
 			c.await(t, w.env, w.signs, workflows.LatePayoutID(a.ID), func() {
@@ -62,7 +62,7 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 				}
 			}
 		}},
-		workflows.ReasonRefundLate: {retryOrResolve, func(t *testing.T, c *cue) {
+		workflows.ReasonRefundLate: {retryOrResolve, func(t *testing.T, c *parkedCommand) {
 			proven := activities.LatePayoutStep{State: activities.PayoutPaid}
 			w := &lateEvidence{steps: []activities.LatePayoutStep{{State: activities.PayoutPending}}, booked: proven}
 			c.mend = func() { w.steps = []activities.LatePayoutStep{proven} }
@@ -71,7 +71,7 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 				t.Errorf("settled by the receipt %d times", w.settled)
 			}
 		}},
-		workflows.ReasonRefundTwice: {[]string{activities.VerbResolve}, func(t *testing.T, c *cue) {
+		workflows.ReasonRefundTwice: {[]string{activities.VerbResolve}, func(t *testing.T, c *parkedCommand) {
 			w := &lateEvidence{steps: []activities.LatePayoutStep{{State: activities.PayoutPaid, Exception: uuid.New(), Undecided: true}}}
 			c.ends(t, w.rehearse(t, c), workflows.LateResolved)
 			if len(w.resolved) != 1 {
@@ -82,7 +82,7 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 }
 
 // ends checks the outcome that a flow returns.
-func (c *cue) ends(t *testing.T, got, want string) {
+func (c *parkedCommand) ends(t *testing.T, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("the flow ended %s, want %s", got, want)
@@ -100,8 +100,8 @@ func (w *harness) says(verb, note string) {
 	w.notifyFlow(id, verb)
 }
 
-// rehearse runs the check of a refund's payout, with the command of the cue.
-func (w *lateEvidence) rehearse(t *testing.T, c *cue) string {
+// rehearse runs the check of a refund's payout, with the command of the parkedCommand.
+func (w *lateEvidence) rehearse(t *testing.T, c *parkedCommand) string {
 	t.Helper()
 	w.signs, w.verb = newSigns(), c.verb
 	w.env = newEnvironment(w.signs)

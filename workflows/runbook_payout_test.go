@@ -24,7 +24,9 @@ func replaced(name string) activity.RegisterOptions {
 // payoutRehearsals are the reasons with which an order's crypto payment parks. A retry delivers it; a refund returns
 // the shillings, and nothing is signed after it.
 func payoutRehearsals() map[workflows.Reason]rehearsal {
-	stuck := func(set func(c *cue, w *harness)) rehearsal { return rehearsal{retryOrRefund, stuckPayout(set)} }
+	stuck := func(set func(c *parkedCommand, w *harness)) rehearsal {
+		return rehearsal{retryOrRefund, stuckPayout(set)}
+	}
 	table := map[workflows.Reason]rehearsal{
 		workflows.ReasonPayoutOverdue:    {onlyRetry, overduePayout},
 		workflows.ReasonPayoutFailed:     stuck(untilMended(outcome{reverts: true})),
@@ -56,8 +58,8 @@ func payoutRehearsals() map[workflows.Reason]rehearsal {
 }
 
 // stuckPayout runs a purchase whose crypto can't be sent.
-func stuckPayout(set func(c *cue, w *harness)) func(*testing.T, *cue) {
-	return func(t *testing.T, c *cue) {
+func stuckPayout(set func(c *parkedCommand, w *harness)) func(*testing.T, *parkedCommand) {
+	return func(t *testing.T, c *parkedCommand) {
 		w := newHarness(t)
 		set(c, w)
 		c.await(t, w.env, w.signs, workflows.OnRampID(w.request.ID), func() { w.command(c.verb) })
@@ -68,7 +70,7 @@ func stuckPayout(set func(c *cue, w *harness)) func(*testing.T, *cue) {
 }
 
 // settled checks how a purchase ended: delivered, or refunded.
-func (c *cue) settled(t *testing.T, w *harness) {
+func (c *parkedCommand) settled(t *testing.T, w *harness) {
 	t.Helper()
 	if c.verb == activities.VerbRefund {
 		ended(t, w, exchange.OrderFailed, exchange.DetailRefundOpen)
@@ -88,8 +90,8 @@ func delivered(t *testing.T, w *harness) {
 }
 
 // untilMended gives every transaction the same outcome as long as the cause remains.
-func untilMended(f outcome) func(*cue, *harness) {
-	return func(c *cue, w *harness) {
+func untilMended(f outcome) func(*parkedCommand, *harness) {
+	return func(c *parkedCommand, w *harness) {
 		w.chain.script = func(int) outcome {
 			if c.mended() {
 				return outcome{}
@@ -99,8 +101,8 @@ func untilMended(f outcome) func(*cue, *harness) {
 	}
 }
 
-func held(hold exchange.SigningHold) func(*cue, *harness) {
-	return func(c *cue, w *harness) {
+func held(hold exchange.SigningHold) func(*parkedCommand, *harness) {
+	return func(c *parkedCommand, w *harness) {
 		w.store.hold = func() exchange.SigningHold {
 			if c.mended() {
 				return exchange.HoldNone
@@ -114,8 +116,8 @@ var topUpPayment = uuid.MustParse("0192f0a0-0000-7000-8000-00000000ab01")
 
 // withoutGas leaves the sending wallet without native coin. The house gives none, or some by a payment with an
 // outcome of its own.
-func withoutGas(answer activities.TopUp, gas outcome) func(*cue, *harness) {
-	return func(c *cue, w *harness) {
+func withoutGas(answer activities.TopUp, gas outcome) func(*parkedCommand, *harness) {
+	return func(c *parkedCommand, w *harness) {
 		topUp := false // the next transaction is that of the gas
 		w.chain.script = func(int) outcome {
 			switch {
@@ -163,8 +165,8 @@ func (r *recipient) Screen(context.Context, exchange.Counterparty) (exchange.Scr
 }
 
 // paying screens the recipient before anything is signed.
-func paying(known recipient) func(*cue, *harness) {
-	return func(c *cue, w *harness) {
+func paying(known recipient) func(*parkedCommand, *harness) {
+	return func(c *parkedCommand, w *harness) {
 		r := &recipient{faultyStore: w.store, clear: c.mended, verdict: known.verdict, cold: known.cold}
 		w.env.RegisterActivityWithOptions(&activities.Signing{
 			Signer: w.chain, Store: w.store, Recipients: &activities.Recipients{Store: r, Screener: r},
@@ -174,7 +176,7 @@ func paying(known recipient) func(*cue, *harness) {
 
 // coldOffer runs an order that was opened against a cold wallet. A retry parks it again, so the runbook asks for a
 // refund.
-func coldOffer(t *testing.T, c *cue) {
+func coldOffer(t *testing.T, c *parkedCommand) {
 	w := newHarness(t)
 	paying(recipient{cold: true})(c, w)
 	flow := workflows.OnRampID(w.request.ID)
@@ -195,7 +197,7 @@ func coldOffer(t *testing.T, c *cue) {
 
 // overduePayout runs a transaction that can't be checked. The retry signal of the Web UI ends the pause between two
 // checks, and the same transaction is delivered.
-func overduePayout(t *testing.T, c *cue) {
+func overduePayout(t *testing.T, c *parkedCommand) {
 	w := newHarness(t)
 	w.store.fault = afterCall("RecordBroadcast", func(call string) error {
 		if call == "LiveAttempts" && !c.mended() {

@@ -18,7 +18,7 @@ import (
 func purchaseRehearsals() map[workflows.Reason]rehearsal {
 	const never = 10000 * time.Hour
 	unseen := func(p payer, plain func(*payer), resolved func(*testing.T, *harness)) rehearsal {
-		return rehearsal{retryOrResolve, func(t *testing.T, c *cue) {
+		return rehearsal{retryOrResolve, func(t *testing.T, c *parkedCommand) {
 			w := newHarness(t)
 			w.operator.script = func(exchange.PaymentAttempt, int) payer { return p }
 			c.mend = func() { w.operator.amend(activities.CollectionID(w.request.ID, 1), plain) }
@@ -40,7 +40,7 @@ func purchaseRehearsals() map[workflows.Reason]rehearsal {
 		ended(t, w, exchange.OrderCancelled, exchange.DetailExpired)
 	}
 	return map[workflows.Reason]rehearsal{
-		workflows.ReasonPromptRefused: {onlyRetry, func(t *testing.T, c *cue) {
+		workflows.ReasonPromptRefused: {onlyRetry, func(t *testing.T, c *parkedCommand) {
 			w := newHarness(t)
 			w.operator.script = func(exchange.PaymentAttempt, int) payer {
 				if c.mended() {
@@ -56,14 +56,14 @@ func purchaseRehearsals() map[workflows.Reason]rehearsal {
 		workflows.ReasonReceiptMissing: unseen(payer{code: "0", after: time.Minute, silent: true, unlisted: true}, func(p *payer) { p.unlisted = false }, delivered),
 		workflows.ReasonOneSource:      unseen(payer{code: "0", after: time.Minute, mute: true, unlisted: true}, func(p *payer) { p.mute = false }, delivered),
 		workflows.ReasonDisagree:       unseen(payer{code: "0", after: time.Minute, lies: true, unlisted: true}, func(p *payer) { p.lies = false }, delivered),
-		workflows.ReasonOutcomeUnknown: {retryOrResolve, func(t *testing.T, c *cue) {
+		workflows.ReasonOutcomeUnknown: {retryOrResolve, func(t *testing.T, c *parkedCommand) {
 			if c.verb == activities.VerbResolve { // nothing was paid
 				unseen(payer{code: "0", after: never, silent: true, mute: true}, nil, unpaid).play(t, c)
 				return
 			}
 			unseen(payer{code: "0", after: time.Minute, silent: true, mute: true, unlisted: true}, func(p *payer) { p.mute, p.unlisted = false, false }, nil).play(t, c)
 		}},
-		workflows.ReasonStepFailed: {onlyRetry, func(t *testing.T, c *cue) {
+		workflows.ReasonStepFailed: {onlyRetry, func(t *testing.T, c *parkedCommand) {
 			w := newHarness(t)
 			w.store.fault = func(call string) error {
 				if call == "CompleteOrder" && !c.mended() {
@@ -98,8 +98,8 @@ func refundRehearsals() map[workflows.Reason]rehearsal {
 	orders := func(w *harness) string { return workflows.OnRampID(w.request.ID) }
 	own := func(*harness) string { return "refund:" }
 	return map[workflows.Reason]rehearsal{
-		workflows.ReasonRefundPayee: {refundOrResolve, owed(orders, func(_ *cue, w *harness) { w.operator.stranger = true })},
-		workflows.ReasonRefundRefused: {retryOrResolve, owed(orders, func(c *cue, w *harness) {
+		workflows.ReasonRefundPayee: {refundOrResolve, owed(orders, func(_ *parkedCommand, w *harness) { w.operator.stranger = true })},
+		workflows.ReasonRefundRefused: {retryOrResolve, owed(orders, func(c *parkedCommand, w *harness) {
 			payouts(w, func() payer {
 				if c.mended() {
 					return pays
@@ -107,11 +107,11 @@ func refundRehearsals() map[workflows.Reason]rehearsal {
 				return payer{code: "2040", after: 5 * time.Second}
 			})
 		})},
-		workflows.ReasonRefundFloat: {onlyRetry, owed(orders, func(c *cue, w *harness) {
+		workflows.ReasonRefundFloat: {onlyRetry, owed(orders, func(c *parkedCommand, w *harness) {
 			w.setFloat(money.Must(money.KES, "10"))
 			c.mend = func() { w.setFloat(money.Must(money.KES, "100000")) }
 		})},
-		workflows.ReasonRefundSuspended: {onlyRetry, owed(orders, func(c *cue, w *harness) {
+		workflows.ReasonRefundSuspended: {onlyRetry, owed(orders, func(c *parkedCommand, w *harness) {
 			w.store.fault = func(call string) error {
 				if call == "BeginPayout" && !c.mended() {
 					return exchange.Errorf(exchange.CodeSuspended, "suspended")
@@ -119,7 +119,7 @@ func refundRehearsals() map[workflows.Reason]rehearsal {
 				return nil
 			}
 		})},
-		workflows.ReasonRefundPayeeLimit: {retryOrResolve, owed(orders, func(c *cue, w *harness) {
+		workflows.ReasonRefundPayeeLimit: {retryOrResolve, owed(orders, func(c *parkedCommand, w *harness) {
 			w.store.fault = func(call string) error {
 				if call == "BeginPayout" && !c.mended() {
 					return exchange.Errorf(exchange.CodeLimitReached, "no more today")
@@ -127,11 +127,11 @@ func refundRehearsals() map[workflows.Reason]rehearsal {
 				return nil
 			}
 		})},
-		workflows.ReasonRefundUnknown: {retryOrResolve, owed(own, func(c *cue, w *harness) {
+		workflows.ReasonRefundUnknown: {retryOrResolve, owed(own, func(c *parkedCommand, w *harness) {
 			payouts(w, func() payer { return payer{code: "0", after: 5 * time.Second, silent: true, mute: true} })
 			c.mend = func() { w.operator.amend(activities.PayoutID(refundOf(w).ID, 1), func(p *payer) { p.mute = false }) }
 		})},
-		workflows.ReasonRefundDisagree: {retryOrResolve, owed(own, func(c *cue, w *harness) {
+		workflows.ReasonRefundDisagree: {retryOrResolve, owed(own, func(c *parkedCommand, w *harness) {
 			payouts(w, func() payer { return payer{code: "0", after: 5 * time.Second, lies: true} })
 			// The contradiction stays in the rows, so even after another query a receipt is needed.
 			c.mend = func() { w.at(2*time.Hour, func() { w.notifyFlow(w.decree(activities.VerbResolve), "receipt") }) }
@@ -159,8 +159,8 @@ func payouts(w *harness, do func() payer) {
 
 // owed runs a purchase that is refunded by command, and whose refund fails at first. The flow that parks is the
 // order's own or the refund's; commands go to the order's.
-func owed(parks func(*harness) string, set func(*cue, *harness)) func(*testing.T, *cue) {
-	return func(t *testing.T, c *cue) {
+func owed(parks func(*harness) string, set func(*parkedCommand, *harness)) func(*testing.T, *parkedCommand) {
+	return func(t *testing.T, c *parkedCommand) {
 		w := newHarness(t)
 		w.chain.script = func(int) outcome { return outcome{refused: chain.ReasonBlocked} }
 		set(c, w)

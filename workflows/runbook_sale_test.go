@@ -13,14 +13,14 @@ import (
 
 // saleRehearsals are the reasons of an order that sells crypto.
 func saleRehearsals() map[workflows.Reason]rehearsal {
-	said := func(v exchange.Verdict) func(*cue, *market) {
-		return func(c *cue, m *market) {
+	said := func(v exchange.Verdict) func(*parkedCommand, *market) {
+		return func(c *parkedCommand, m *market) {
 			m.said = []exchange.Verdict{v}
 			c.mend = func() { m.said = nil }
 		}
 	}
-	pays := func(f momoOutcome) func(*cue, *market) {
-		return func(c *cue, m *market) {
+	pays := func(f momoOutcome) func(*parkedCommand, *market) {
+		return func(c *parkedCommand, m *market) {
 			m.payouts = []momoOutcome{f}
 			c.mend = func() { m.payouts = nil }
 		}
@@ -35,7 +35,7 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 		workflows.ReasonMomoSuspended:    {retryOrRefund, sale(pays(notSent))},
 		workflows.ReasonMomoPayeeLimit:   {retryOrRefund, sale(pays(wasRefused("payee_limit", "momo-payee_limit", "8")))},
 		workflows.ReasonMomoFloat:        {onlyRetry, sale(pays(noFloat))},
-		workflows.ReasonMomoClaimed: {[]string{activities.VerbRetry, activities.VerbRefund, activities.VerbResolve}, func(t *testing.T, c *cue) {
+		workflows.ReasonMomoClaimed: {[]string{activities.VerbRetry, activities.VerbRefund, activities.VerbResolve}, func(t *testing.T, c *parkedCommand) {
 			if c.verb != activities.VerbResolve {
 				sale(pays(claimed))(t, c)
 				return
@@ -50,21 +50,21 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 				t.Errorf("the order is %s, paid %d times", m.order.Status, m.paid)
 			}
 		}},
-		workflows.ReasonBankWaiting: {onlyRetry, sale(func(c *cue, m *market) {
+		workflows.ReasonBankWaiting: {onlyRetry, sale(func(c *parkedCommand, m *market) {
 			officer := atBank(m)
 			c.mend = officer.say(activities.PayoutPaid, false) // the flow gets no signal, and checks because of the command
 		})},
-		workflows.ReasonBankRefused: {retryOrRefund, sale(func(c *cue, m *market) {
+		workflows.ReasonBankRefused: {retryOrRefund, sale(func(c *parkedCommand, m *market) {
 			officer := atBank(m)
 			m.at(20*time.Minute, officer.say(activities.PayoutRefused, true))
 			c.mend = func() { m.at(time.Hour, officer.say(activities.PayoutPaid, true)) }
 		})},
-		workflows.ReasonRefundClaimed: {retryOrResolve, func(t *testing.T, c *cue) {
+		workflows.ReasonRefundClaimed: {retryOrResolve, func(t *testing.T, c *parkedCommand) {
 			if c.verb == activities.VerbRetry { // the crypto goes back, because a second officer approves
-				returned("TGiven", func(_ *cue, s *stray) { s.claimed = true }, func(s *stray) { s.order(activities.VerbRetry, "") })(t, c)
+				returned("TGiven", func(_ *parkedCommand, s *stray) { s.claimed = true }, func(s *stray) { s.order(activities.VerbRetry, "") })(t, c)
 				return
 			}
-			sale(func(_ *cue, m *market) {
+			sale(func(_ *parkedCommand, m *market) {
 				m.payouts, m.waits = []momoOutcome{wasRefused("payee", "momo-refused", "2040")}, exchange.RefundWaitsClaim
 			})(t, c)
 		}},
@@ -81,8 +81,8 @@ func atBank(m *market) *counter {
 
 // sale runs an order whose crypto arrives. A retry has it paid out, a refund gives the crypto back, and after a
 // resolve the payout stands although the order failed.
-func sale(set func(*cue, *market)) func(*testing.T, *cue) {
-	return func(t *testing.T, c *cue) {
+func sale(set func(*parkedCommand, *market)) func(*testing.T, *parkedCommand) {
+	return func(t *testing.T, c *parkedCommand) {
 		m := newMarket()
 		set(c, m)
 		if locked := c.mend; locked != nil && m.request.PayoutMethod != exchange.PaymentMethodBank {
@@ -111,7 +111,7 @@ func sale(set func(*cue, *market)) func(*testing.T, *cue) {
 // paidOutRehearsals are the reasons of a payout that is under way.
 func paidOutRehearsals() map[workflows.Reason]rehearsal {
 	payout := func(p payer, mend func(w *payoutHarness)) rehearsal {
-		return rehearsal{retryOrResolve, func(t *testing.T, c *cue) {
+		return rehearsal{retryOrResolve, func(t *testing.T, c *parkedCommand) {
 			w := newPayoutHarness(p)
 			c.mend = func() { mend(w) }
 			c.await(t, w.env, w.signs, workflows.MomoPayoutID(exchange.PayoutOfOrder(w.request.ID)), func() { w.command(c.verb) })
@@ -141,8 +141,8 @@ func returnRehearsals() map[workflows.Reason]rehearsal {
 		return func() { s.mu.Lock(); defer s.mu.Unlock(); do() }
 	}
 	return map[workflows.Reason]rehearsal{
-		workflows.ReasonRefundAddress: {retryOrRefund, func(t *testing.T, c *cue) {
-			none := func(c *cue, s *stray) {
+		workflows.ReasonRefundAddress: {retryOrRefund, func(t *testing.T, c *parkedCommand) {
+			none := func(c *parkedCommand, s *stray) {
 				s.address = ""
 				c.mend = locked(s, func() { s.address, s.needed = "TOwn", 0 }) // the customer set it
 			}
@@ -152,8 +152,8 @@ func returnRehearsals() map[workflows.Reason]rehearsal {
 			}
 			returned("TSaid", none, func(s *stray) { s.order(c.verb, "TSaid") })(t, c)
 		}},
-		workflows.ReasonRefundSecond: {retryOrRefund, func(t *testing.T, c *cue) {
-			asks := func(c *cue, s *stray) { c.mend = locked(s, func() { s.agreed = 1 }) } // and the flow got no signal
+		workflows.ReasonRefundSecond: {retryOrRefund, func(t *testing.T, c *parkedCommand) {
+			asks := func(c *parkedCommand, s *stray) { c.mend = locked(s, func() { s.agreed = 1 }) } // and the flow got no signal
 			if c.verb == activities.VerbRetry {
 				returned("TGiven", asks, func(s *stray) { s.order(c.verb, "") })(t, c)
 				return
@@ -165,8 +165,8 @@ func returnRehearsals() map[workflows.Reason]rehearsal {
 
 // returned runs crypto that goes back to an address. A second officer approves after the command where that is
 // needed.
-func returned(to string, set func(*cue, *stray), send func(*stray)) func(*testing.T, *cue) {
-	return func(t *testing.T, c *cue) {
+func returned(to string, set func(*parkedCommand, *stray), send func(*stray)) func(*testing.T, *parkedCommand) {
+	return func(t *testing.T, c *parkedCommand) {
 		s := newStray()
 		set(c, s)
 		c.await(t, s.env, s.signs, workflows.ReturnDepositID(strayException), func() {

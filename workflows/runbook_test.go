@@ -21,11 +21,11 @@ import (
 // commands is sent the way that the document names, and the flow ends as the document says.
 type rehearsal struct {
 	verbs []string
-	play  func(t *testing.T, c *cue)
+	play  func(t *testing.T, c *parkedCommand)
 }
 
-// cue is one command about one reason.
-type cue struct {
+// parkedCommand is one command about one reason.
+type parkedCommand struct {
 	reason workflows.Reason
 	verb   string
 	after  time.Duration // how long the flow stays parked before the command; a minute where it is zero
@@ -36,11 +36,11 @@ type cue struct {
 
 // mended reports whether the cause is gone. Only a retry needs that: money is given back, and a payment is proven, while
 // the cause remains.
-func (c *cue) mended() bool { return c.sent && c.verb == activities.VerbRetry }
+func (c *parkedCommand) mended() bool { return c.sent && c.verb == activities.VerbRetry }
 
 // await has a command sent when a flow, given by its id or the beginning of it, is parked with the reason, after a check
 // of what it shows.
-func (c *cue) await(t *testing.T, env *testsuite.TestWorkflowEnvironment, s *signs, flow string, send func()) {
+func (c *parkedCommand) await(t *testing.T, env *testsuite.TestWorkflowEnvironment, s *signs, flow string, send func()) {
 	t.Helper()
 	s.parks = append(s.parks, func(at, reason string) {
 		if !strings.HasPrefix(at, flow) || reason != string(c.reason) || c.seen {
@@ -59,7 +59,7 @@ func (c *cue) await(t *testing.T, env *testsuite.TestWorkflowEnvironment, s *sig
 	t.Cleanup(func() { c.over(t, s, flow) })
 }
 
-func (c *cue) pause() time.Duration {
+func (c *parkedCommand) pause() time.Duration {
 	if c.after == 0 {
 		return time.Minute
 	}
@@ -67,7 +67,7 @@ func (c *cue) pause() time.Duration {
 }
 
 // shown checks what an operator sees of the parked flow: its search attributes, and details that link the runbook.
-func (c *cue) shown(t *testing.T, env *testsuite.TestWorkflowEnvironment, s *signs, flow string) {
+func (c *parkedCommand) shown(t *testing.T, env *testsuite.TestWorkflowEnvironment, s *signs, flow string) {
 	t.Helper()
 	s.mu.Lock()
 	reasons, alarmed := s.reasons[flow], s.alarmed[flow]
@@ -130,7 +130,7 @@ func beginsWithObject(t *testing.T, order *exchange.OrderRequest, flow, details,
 }
 
 // over checks that the command was sent and that the flow is no longer parked.
-func (c *cue) over(t *testing.T, s *signs, flow string) {
+func (c *parkedCommand) over(t *testing.T, s *signs, flow string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +175,7 @@ func TestRunbooks(t *testing.T) {
 		for _, verb := range s.verbs {
 			t.Run(string(r)+"/"+verb, func(t *testing.T) {
 				t.Parallel()
-				s.play(t, &cue{reason: r, verb: verb})
+				s.play(t, &parkedCommand{reason: r, verb: verb})
 			})
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // transferRehearsals are the reasons of transfers.
 func transferRehearsals() map[workflows.Reason]rehearsal {
 	const back = exchange.TransferCancelled
-	moves := func(set func(*cue, *transferHarness), over exchange.TransferStatus, detail string) func(*testing.T, *cue) {
-		return func(t *testing.T, c *cue) {
+	moves := func(set func(*parkedCommand, *transferHarness), over exchange.TransferStatus, detail string) func(*testing.T, *parkedCommand) {
+		return func(t *testing.T, c *parkedCommand) {
 			w := newTransferHarness()
 			set(c, w)
 			w.chain.cold = w.send.cold
@@ -31,15 +31,15 @@ func transferRehearsals() map[workflows.Reason]rehearsal {
 		}
 	}
 	return map[workflows.Reason]rehearsal{
-		workflows.ReasonScreening: {retryOrRefund, moves(func(c *cue, w *transferHarness) {
+		workflows.ReasonScreening: {retryOrRefund, moves(func(c *parkedCommand, w *transferHarness) {
 			w.send.answers = []answer{{verdict: exchange.VerdictUnknown}}
 			c.mend = func() { w.book.mu.Lock(); defer w.book.mu.Unlock(); w.send.answers = nil }
 		}, back, exchange.DetailByStaff)},
-		workflows.ReasonBlocked: {[]string{activities.VerbRefund}, moves(func(_ *cue, w *transferHarness) {
+		workflows.ReasonBlocked: {[]string{activities.VerbRefund}, moves(func(_ *parkedCommand, w *transferHarness) {
 			w.send.denied = true
 		}, exchange.TransferBlocked, exchange.DetailReleased)},
 		// A retry checks the rows; the transaction that an officer submits ends the wait.
-		workflows.ReasonColdWallet: {retryOrRefund, moves(func(c *cue, w *transferHarness) {
+		workflows.ReasonColdWallet: {retryOrRefund, moves(func(c *parkedCommand, w *transferHarness) {
 			w.send.cold = true
 			c.mend = func() {
 				w.at(time.Hour, func() { w.asksPayload("payload") })
@@ -51,8 +51,8 @@ func transferRehearsals() map[workflows.Reason]rehearsal {
 
 // watchRehearsals are the reasons of the deposit watch, which never ends: it continues as a new run and is not parked.
 func watchRehearsals() map[workflows.Reason]rehearsal {
-	watches := func(after time.Duration, look func(c *cue, s *shore) error) rehearsal {
-		return rehearsal{onlyRetry, func(t *testing.T, c *cue) {
+	watches := func(after time.Duration, look func(c *parkedCommand, s *shore) error) rehearsal {
+		return rehearsal{onlyRetry, func(t *testing.T, c *parkedCommand) {
 			env, s, shown := newShore()
 			s.fault = func(int) error { return look(c, s) }
 			c.after = after
@@ -64,14 +64,14 @@ func watchRehearsals() map[workflows.Reason]rehearsal {
 		}}
 	}
 	return map[workflows.Reason]rehearsal{
-		workflows.ReasonDepositsStalled: watches(time.Minute, func(c *cue, _ *shore) error {
+		workflows.ReasonDepositsStalled: watches(time.Minute, func(c *parkedCommand, _ *shore) error {
 			if c.mended() {
 				return nil
 			}
 			return chain.Errorf(chain.ReasonProtocol, "final block 8 follows from nothing")
 		}),
 		// The flow unparks when every movement is settled; a retry has no effect.
-		workflows.ReasonDepositQuarantine: watches(time.Nanosecond, func(c *cue, s *shore) error {
+		workflows.ReasonDepositQuarantine: watches(time.Nanosecond, func(c *parkedCommand, s *shore) error {
 			if s.set = 2; c.mended() {
 				s.set = 0
 			}

@@ -49,18 +49,18 @@ func TestPayoutOverdue(t *testing.T) {
 // the Web UI ends the pause.
 func TestPayoutOverdueIsRetried(t *testing.T) {
 	t.Parallel()
-	for name, nudged := range map[string]bool{"nudged": true, "left alone": false} {
+	for name, retried := range map[string]bool{"retried": true, "left alone": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newHarness(t)
-			if nudged {
+			if retried {
 				w.at(5*time.Minute, func() { _ = w.env.SignalWorkflowByID(payoutFlow(w), workflows.SignalRetry, nil) })
 			}
 			w.store.fault = afterCall("RecordBroadcast", w.during(0, 5*time.Minute, errBug, "LiveAttempts"))
 			w.run(t)
 			ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
 			w.signs.were(t, payoutFlow(w), workflows.ReasonPayoutOverdue)
-			if took := w.env.Now().Sub(w.start); nudged == (took > 8*time.Minute) {
+			if took := w.env.Now().Sub(w.start); retried == (took > 8*time.Minute) {
 				t.Errorf("the order took %s", took)
 			}
 		})
@@ -186,9 +186,9 @@ func TestOrderThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// TestPaidWithoutBeingHeard loses the responses of the check that books the payment. The customer cancels in the
+// TestPaidWithLostReports loses the responses of the check that books the payment. The customer cancels in the
 // meantime, and the order turns out to be paid.
-func TestPaidWithoutBeingHeard(t *testing.T) {
+func TestPaidWithLostReports(t *testing.T) {
 	t.Parallel()
 	closing := false
 	w := newHarness(t)
@@ -211,9 +211,9 @@ func TestPaidWithoutBeingHeard(t *testing.T) {
 	all(wants("cancel", exchange.CodeStateConflict), parkedWith())(t, w)
 }
 
-// TestUnderpaidWithoutBeingHeard loses the response that the first prompt was paid late with too little, and has the
+// TestUnderpaidWithLostReports loses the response that the first prompt was paid late with too little, and has the
 // payer decline the second one. The order has failed by then, and its refund must still be paid.
-func TestUnderpaidWithoutBeingHeard(t *testing.T) {
+func TestUnderpaidWithLostReports(t *testing.T) {
 	t.Parallel()
 	closing := false
 	w := newHarness(t)

@@ -12,7 +12,7 @@ import (
 	"kivuko/chain"
 )
 
-func TestParseAddressSaysWhatIsWrong(t *testing.T) {
+func TestParseAddressNamesWhatIsWrong(t *testing.T) {
 	const good = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 	for text, want := range map[string]error{
 		good: nil,

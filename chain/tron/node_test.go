@@ -241,7 +241,7 @@ func TestStakedEnergyIsNotBurnt(t *testing.T) {
 	}
 }
 
-func TestPrepareRefusesAStaleOrSilentNode(t *testing.T) {
+func TestPrepareRefusesAStaleOrUnresponsiveNode(t *testing.T) {
 	want := chain.Transfer{From: alice, To: bob, Amount: money.Must(money.TRX, "1")}
 	complete := &core.ChainParameters{ChainParameter: []*core.ChainParameters_ChainParameter{
 		{Key: "getEnergyFee", Value: 100},

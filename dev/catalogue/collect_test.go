@@ -176,7 +176,7 @@ func TestCatalogue06_TheSourcesDisagree(t *testing.T) {
 		r := w.request(magic)
 		o := w.buy(r, after(2*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
 			w.is(w.order(r.ID), exchange.OrderPending, exchange.WaitOperator)
-			w.tell(env, r.ID, activities.VerbResolve, w.effects(sandbox.Collection)[0].Receipt)
+			w.sendCommand(env, r.ID, activities.VerbResolve, w.effects(sandbox.Collection)[0].Receipt)
 		}))
 		w.completed(o)
 		w.parked(workflows.OnRampID(r.ID), workflows.ReasonDisagree)
@@ -193,7 +193,7 @@ func TestCatalogue07_TheQueryGivesNoAnswer(t *testing.T) {
 
 // Case 7, where only the statement reports it: any number of such answers is neither a failure nor a second source. An
 // operator who finds the receipt in the portal is.
-func TestCatalogue07_OnlyTheStatementTells(t *testing.T) {
+func TestCatalogue07_OnlyTheStatementReports(t *testing.T) {
 	t.Parallel()
 	each(t, map[string]string{"being processed": "query_busy", "without words": "query_blank", "never heard of": "query_unknown"}, func(w *harness, behaviour string) {
 		w.fault(behaviour, sandbox.OpQuery, -1)
@@ -203,7 +203,7 @@ func TestCatalogue07_OnlyTheStatementTells(t *testing.T) {
 			if a := w.attempts(r.ID)[0]; a.Status != exchange.AttemptAccepted {
 				w.t.Errorf("the prompt is %s", a.Status)
 			}
-			w.tell(env, r.ID, activities.VerbResolve, w.effects(sandbox.Collection)[0].Receipt)
+			w.sendCommand(env, r.ID, activities.VerbResolve, w.effects(sandbox.Collection)[0].Receipt)
 		}))
 		w.completed(o)
 		w.parked(workflows.OnRampID(r.ID), workflows.ReasonOneSource)
@@ -228,7 +228,7 @@ func TestCatalogue08_TheShapesOfPending(t *testing.T) {
 			}),
 			// An operator found in the portal that nothing was paid.
 			after(time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
-				w.tell(env, r.ID, activities.VerbResolve, "nothing there")
+				w.sendCommand(env, r.ID, activities.VerbResolve, "nothing there")
 			}),
 			after(30*time.Hour, func(env *testsuite.TestWorkflowEnvironment) { w.decide(env, activities.VerbResolve, "nothing there") }))
 		w.is(o, exchange.OrderCancelled, exchange.DetailExpired)

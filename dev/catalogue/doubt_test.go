@@ -27,7 +27,7 @@ func TestCatalogue17_NoCryptoGoesBackInDoubt(t *testing.T) {
 			if _, _, err := w.store.OpenChainRefund(t.Context(), exchange.ChainRefundRequest{OrderID: r.ID, Reason: "asked"}, storetest.By); exchange.CodeOf(err) != exchange.CodeStateConflict {
 				t.Errorf("the store sends the crypto back: %v", err)
 			}
-			w.tell(env, r.ID, activities.VerbRefund, "")
+			w.sendCommand(env, r.ID, activities.VerbRefund, "")
 		}),
 		after(40*time.Minute, func(*testsuite.TestWorkflowEnvironment) { w.late() }),
 		after(3*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
@@ -88,7 +88,7 @@ func TestCatalogue18_TheCredentialIsRefused(t *testing.T) {
 	}
 	all[0], all[1] = all[1], all[0] // the open payout is asked about first, and is the trial
 	for _, r := range all {
-		o := w.resumes(r, after(10*time.Minute, func(env *testsuite.TestWorkflowEnvironment) { w.tell(env, r.ID, activities.VerbRetry, "") }))
+		o := w.resumes(r, after(10*time.Minute, func(env *testsuite.TestWorkflowEnvironment) { w.sendCommand(env, r.ID, activities.VerbRetry, "") }))
 		w.is(o, exchange.OrderCompleted, exchange.WaitNothing)
 	}
 	all = append(all, w.sale("00"))

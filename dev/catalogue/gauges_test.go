@@ -23,12 +23,12 @@ func (g *gauges) WithTags(map[string]string) client.MetricsHandler { return g }
 // Gauge implements client.MetricsHandler.
 func (g *gauges) Gauge(name string) client.MetricsGauge { return gauge{g, name} }
 
-// says returns the last value of a gauge and reports whether there is one.
-func (g *gauges) says(name string) (int, bool) {
+// value returns the last value of a gauge and reports whether there is one.
+func (g *gauges) value(name string) (int, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n, told := g.last[name]
-	return n, told
+	n, found := g.last[name]
+	return n, found
 }
 
 type gauge struct {

@@ -347,8 +347,8 @@ func (w *harness) command(objectType string, object uuid.UUID, verb, note string
 	return workflows.CommandRef{CommandID: c.ID}
 }
 
-// tell sends a decision about the order to its flow and stores the answer under the verb.
-func (w *harness) tell(env *testsuite.TestWorkflowEnvironment, order uuid.UUID, verb, note string) {
+// sendCommand sends a decision about the order to its flow and stores the answer under the verb.
+func (w *harness) sendCommand(env *testsuite.TestWorkflowEnvironment, order uuid.UUID, verb, note string) {
 	ref := w.command(activities.ObjectOrder, order, verb, note)
 	env.UpdateWorkflow(workflows.UpdateCommand, ref.CommandID.String(), w.answer(verb), ref)
 }

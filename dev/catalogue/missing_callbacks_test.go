@@ -9,8 +9,8 @@ import (
 	"kivuko/workflows"
 )
 
-// silence returns the store's count of requests without a callback since a time.
-func (w *harness) silence(since time.Time) exchange.MissingCallbacks {
+// missing returns the store's count of requests without a callback since a time.
+func (w *harness) missing(since time.Time) exchange.MissingCallbacks {
 	w.t.Helper()
 	c, err := w.store.MissingCallbacks(w.t.Context(), since, w.now().Add(time.Second))
 	if err != nil {
@@ -28,14 +28,14 @@ func TestCatalogue22_TheCallbacksGoNowhere(t *testing.T) {
 	w.is(w.buy(w.request("00")), exchange.OrderCompleted, exchange.WaitNothing)
 	w.line.dies(true)
 	for n := range exchange.MinMissing {
-		if got, want := w.silence(began), (exchange.MissingCallbacks{Submitted: n + 1, Missing: n}); got != want || got.Alarming() {
+		if got, want := w.missing(began), (exchange.MissingCallbacks{Submitted: n + 1, Missing: n}); got != want || got.Alarming() {
 			t.Errorf("after %d lost callbacks: %+v", n, got)
 		}
 		r := w.request("00")
 		r.Phone = r.Phone[:len(r.Phone)-3] + string(rune('1'+n)) + "00" // prompts to one number are limited
 		w.is(w.buy(r), exchange.OrderCompleted, exchange.WaitNothing)
 	}
-	if got := w.silence(began); !got.Alarming() {
+	if got := w.missing(began); !got.Alarming() {
 		t.Errorf("no alert for %+v", got)
 	}
 	w.books()
@@ -54,8 +54,8 @@ func TestCatalogue22_TheAddressIsTested(t *testing.T) {
 		w.line.dies(s.dead)
 		w.pass(time.Hour)
 		w.play("watch-float", workflows.WatchFloat, nil, nil)
-		if got, told := w.gauges.says("kivuko_momo_answered"); !told || got != s.answered {
-			t.Errorf("%s: the gauge says %d (%v), want %d", s.name, got, told, s.answered)
+		if got, found := w.gauges.value("kivuko_momo_answered"); !found || got != s.answered {
+			t.Errorf("%s: the gauge says %d (%v), want %d", s.name, got, found, s.answered)
 		}
 	}
 	if n := len(w.line.of(exchange.CallbackBalance)); n != 2 {

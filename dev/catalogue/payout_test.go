@@ -98,7 +98,7 @@ func (w *harness) retried(behaviour string) {
 	w.giveBack(r,
 		after(5*time.Minute, func(*testsuite.TestWorkflowEnvironment) { w.late() }),
 		after(time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
-			w.tell(env, r.ID, activities.VerbRetry, "the number takes money now")
+			w.sendCommand(env, r.ID, activities.VerbRetry, "the number takes money now")
 		}))
 	w.parked(workflows.OnRampID(r.ID), workflows.ReasonRefundRefused)
 	refund := w.refund().ID
@@ -145,7 +145,7 @@ func TestCatalogue16_ResultAndStatusDisagree(t *testing.T) {
 			if _, err := w.store.FailPayout(t.Context(), exchange.PayoutOfRefund(refund.ID), "the status said so"); exchange.CodeOf(err) != exchange.CodeStateConflict {
 				w.t.Errorf("another payout could be made: %v", err)
 			}
-			w.tell(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
+			w.sendCommand(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
 		}))
 		w.parked(workflows.MomoPayoutID(exchange.PayoutOfRefund(w.refund().ID)), workflows.ReasonRefundDisagree)
 		w.once()
@@ -180,7 +180,7 @@ func TestCatalogue19_OurFloatIsShort(t *testing.T) {
 			w.t.Errorf("payouts went out without float: %v", ids)
 		}
 		move(exchange.AccMomoPayout, exchange.AccCapital)
-		w.tell(env, r.ID, activities.VerbRetry, "")
+		w.sendCommand(env, r.ID, activities.VerbRetry, "")
 	}))
 	w.parked(workflows.OnRampID(r.ID), workflows.ReasonRefundFloat)
 	w.once()

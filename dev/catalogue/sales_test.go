@@ -159,7 +159,7 @@ func TestCatalogue12_ThePayoutOfASaleNeverArrived(t *testing.T) {
 
 // Case 12, where no status query gets an answer: after some of them the flow parks, and the payout is neither refused nor
 // made again until an operator names its receipt.
-func TestCatalogue12_NobodyTellsOfThePayoutOfASale(t *testing.T) {
+func TestCatalogue12_NoSourceReportsThePayoutOfASale(t *testing.T) {
 	t.Parallel()
 	sales(t, map[string]string{"the status is silent": "69", "the status is pending for ever": "72"}, func(w *harness, magic string) {
 		r := w.sale(magic)
@@ -169,7 +169,7 @@ func TestCatalogue12_NobodyTellsOfThePayoutOfASale(t *testing.T) {
 				if a := w.payoutOf(r.ID); a.Status != exchange.AttemptAccepted {
 					w.t.Errorf("after a day without an answer the payout is %s", a.Status)
 				}
-				w.tell(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
+				w.sendCommand(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
 			}))
 		w.sold(o)
 		w.parked(workflows.MomoPayoutID(exchange.PayoutOfOrder(r.ID)), workflows.ReasonMomoUnknown)
@@ -220,7 +220,7 @@ func TestCatalogue15_TheResultOfASaleIsLost(t *testing.T) {
 	sales(t, map[string]string{"of a payment": "55"}, func(w *harness, magic string) { w.sold(w.sell(w.sale(magic))) })
 	sales(t, map[string]string{"of a refusal": "78"}, func(w *harness, magic string) {
 		o := w.sell(w.sale(magic), after(2*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
-			w.tell(env, w.lastOrder(), activities.VerbRefund, "")
+			w.sendCommand(env, w.lastOrder(), activities.VerbRefund, "")
 		}))
 		w.wentBack(o)
 	})
@@ -237,7 +237,7 @@ func TestCatalogue16_ResultAndStatusOfASaleDisagree(t *testing.T) {
 				if exchange.CodeOf(err) != exchange.CodeStateConflict {
 					w.t.Errorf("the crypto could go back: %v", err)
 				}
-				w.tell(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
+				w.sendCommand(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
 			}))
 		w.sold(o)
 		w.parked(workflows.MomoPayoutID(exchange.PayoutOfOrder(r.ID)), workflows.ReasonMomoDisagree)

@@ -76,7 +76,7 @@ func TestCatalogue11_TheAmountIsWrong(t *testing.T) {
 		}),
 		after(2*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
 			w.is(w.order(r.ID), exchange.OrderPending, exchange.WaitOperator)
-			w.tell(env, r.ID, activities.VerbResolve, receipt)
+			w.sendCommand(env, r.ID, activities.VerbResolve, receipt)
 		}))
 	w.is(o, exchange.OrderFailed, exchange.DetailUnderpaid)
 	w.parked(workflows.OnRampID(r.ID), workflows.ReasonOneSource)
@@ -151,7 +151,7 @@ func TestCatalogue21_AForgedCallback(t *testing.T) {
 	o := w.unfinished(r, 6*time.Hour,
 		after(8*time.Second, func(*testsuite.TestWorkflowEnvironment) { w.forge(r) }),
 		after(2*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
-			w.tell(env, r.ID, activities.VerbResolve, "nothing there")
+			w.sendCommand(env, r.ID, activities.VerbResolve, "nothing there")
 		}))
 	w.is(o, exchange.OrderPending, exchange.WaitOperator)
 	if n := len(w.chain.paid(r.ID)) + len(w.effects(sandbox.Collection)) + len(w.exceptions()); n != 0 {

@@ -114,13 +114,13 @@ func remittedToBank(t *testing.T, w *harness, n demo.Node) (*client.Client, map[
 // atTheTreasury finds an order among the payments by bank with a status.
 func (w *harness) atTheTreasury(t *testing.T, o order, status string) (bankPayout, error) {
 	t.Helper()
-	var desk struct {
+	var page struct {
 		All []bankPayout `json:"bank_payouts"`
 	}
-	if err := w.operator(t).Get(t.Context(), "/api/v1/auth/bank-payouts?status="+status, &desk); err != nil {
+	if err := w.operator(t).Get(t.Context(), "/api/v1/auth/bank-payouts?status="+status, &page); err != nil {
 		return bankPayout{}, err
 	}
-	for _, p := range desk.All {
+	for _, p := range page.All {
 		if p.OrderID == o.ID {
 			return p, nil
 		}
@@ -238,7 +238,7 @@ func refusedAtBank(t *testing.T, w *harness, n demo.Node) order {
 	}
 	o := w.remitToBank(t, n, soldCrypto, back)
 	w.refusedByBank(t, o)
-	w.tell(t, w.operator(t), o.ID, "refund", map[string]any{"note": "the account is closed"})
+	w.sendCommand(t, w.operator(t), o.ID, "refund", map[string]any{"note": "the account is closed"})
 	w.agreed(t, o)
 	w.cryptoRefund(t, n, o, exchange.DetailRefundOpen, back, soldCrypto)
 	if err := answerAsBank(t, w.operator(t), o, "confirm-bank-payout", bankConfirmation(newReference(), soldFiat)); !is(err, http.StatusConflict) {
@@ -254,7 +254,7 @@ func refusedAtBank(t *testing.T, w *harness, n demo.Node) order {
 func paidAtBankAfterAll(t *testing.T, w *harness, n demo.Node) order {
 	o := w.remitToBank(t, n, soldCrypto, "")
 	w.refusedByBank(t, o)
-	w.tell(t, w.operator(t), o.ID, "retry", map[string]any{"note": "the bank takes it under the account's new number"})
+	w.sendCommand(t, w.operator(t), o.ID, "retry", map[string]any{"note": "the bank takes it under the account's new number"})
 	word := bankConfirmation(newReference(), soldFiat)
 	eventually(t, "the officer's confirmation is accepted", func() error { return answerAsBank(t, w.operator(t), o, "confirm-bank-payout", word) })
 	w.boundToBank(t, n, o, soldCrypto, soldFiat)

@@ -29,8 +29,8 @@ func reverted(t *testing.T, w *harness) {
 	}
 	w.tron(t, "/reset", nil)
 	t.Parallel()
-	w.tell(t, w.operator(t), again.ID, "retry", nil)
-	w.tell(t, w.operator(t), back.ID, "refund", map[string]string{"note": "the transfer fails"})
+	w.sendCommand(t, w.operator(t), again.ID, "retry", nil)
+	w.sendCommand(t, w.operator(t), back.ID, "refund", map[string]string{"note": "the transfer fails"})
 	again = w.ends(t, again.ID, "completed", "")
 	w.paidOnce(t, w.books(t), again)
 	w.attemptsAre(t, again.ID, "failed", "succeeded")

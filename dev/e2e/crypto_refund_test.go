@@ -112,7 +112,7 @@ func addressedByOfficer(t *testing.T, w *harness, n demo.Node) order {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.tell(t, w.operator(t), o.ID, "refund", map[string]any{"note": "the customer wrote to us", "address": back})
+	w.sendCommand(t, w.operator(t), o.ID, "refund", map[string]any{"note": "the customer wrote to us", "address": back})
 	w.parkedWith(t, workflows.OffRampID(o.ID), workflows.ReasonRefundSecond)
 	w.agreed(t, o)
 	w.cryptoRefund(t, n, o, exchange.DetailRefundOpen, back, soldCrypto)

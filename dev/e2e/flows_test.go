@@ -41,7 +41,7 @@ func TestFlows(t *testing.T) {
 			{"lost callback and lost answer", lostAnswer},
 			{"doubled callback", doubledCallback},
 			{"paid less", paidLess},
-			{"paid less, and the refund's answer is lost", refundUnheard},
+			{"paid less, and the refund's answer is lost", refundUnreported},
 			{"paid less, and the refund's result comes twice", refundTwice},
 			{"paid more", paidMore},
 			{"paid after it had ended", paidLate},
@@ -139,7 +139,7 @@ func retried(t *testing.T, w *harness) {
 	w.fault(t, "insufficient", "prompt", phone)
 	o := w.buy(t, purchase{crypto: "5", phone: phone})
 	w.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
-	w.tell(t, w.amina(t), o.ID, "retry-payment", nil)
+	w.sendCommand(t, w.amina(t), o.ID, "retry-payment", nil)
 	o = w.ends(t, o.ID, "completed", "")
 	b := w.books(t)
 	w.paidOnce(t, b, o)
@@ -154,7 +154,7 @@ func unanswered(t *testing.T, w *harness) {
 	w.fault(t, "no_response", "prompt", phone)
 	o := w.buy(t, purchase{crypto: "5", phone: phone})
 	w.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
-	w.tell(t, w.amina(t), o.ID, "cancel", nil)
+	w.sendCommand(t, w.amina(t), o.ID, "cancel", nil)
 	w.notPaidOut(t, w.ends(t, o.ID, "cancelled", "cancelled_by_customer"))
 }
 
@@ -203,8 +203,8 @@ func paidLess(t *testing.T, w *harness) {
 	w.exception(t, o.ID, "under", "refunded", "999.00")
 }
 
-// refundUnheard breaks the connection after the operator accepted the payout: no second payout may be sent.
-func refundUnheard(t *testing.T, w *harness) {
+// refundUnreported breaks the connection after the operator accepted the payout: no second payout may be sent.
+func refundUnreported(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "pays_less", "prompt", phone)
@@ -267,7 +267,7 @@ func (w *harness) paidAfterCancelling(t *testing.T) order {
 	w.fault(t, "late_success_1037", "prompt", phone)
 	o := w.buy(t, purchase{fiat: "1000", phone: phone})
 	w.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
-	w.tell(t, w.amina(t), o.ID, "cancel", nil)
+	w.sendCommand(t, w.amina(t), o.ID, "cancel", nil)
 	o = w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
 	w.release(t)
 	w.exception(t, o.ID, "late", "refunded", "1000.00")
@@ -285,7 +285,7 @@ func (w *harness) paidAfterDeclining(t *testing.T) order {
 	w.release(t)
 	w.exception(t, o.ID, "late", "open", "1000.00")
 	w.parked(t, workflows.LatePaymentID(w.collection(t, o.ID)))
-	w.tell(t, w.operator(t), o.ID, "refund", map[string]string{"note": "paid after the order had failed"})
+	w.sendCommand(t, w.operator(t), o.ID, "refund", map[string]string{"note": "paid after the order had failed"})
 	w.refunded(t, o, 1000)
 	w.notPaidOut(t, o)
 	w.exception(t, o.ID, "late", "refunded", "1000.00")
@@ -309,7 +309,7 @@ func cancelled(t *testing.T, w *harness) {
 	w.fault(t, "never", "prompt", phone)
 	o := w.buy(t, purchase{crypto: "5", phone: phone})
 	w.until(t, o.ID, "waiting for the payer", detail("payment"))
-	w.tell(t, w.amina(t), o.ID, "cancel", nil)
+	w.sendCommand(t, w.amina(t), o.ID, "cancel", nil)
 	w.notPaidOut(t, w.ends(t, o.ID, "cancelled", "cancelled_by_customer"))
 	err := w.amina(t).Post(t.Context(), "/api/v1/auth/orders/"+o.ID.String()+"/retry-payment", uuid.NewString(), nil, nil)
 	if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusConflict {

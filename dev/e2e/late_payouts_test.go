@@ -102,7 +102,7 @@ func (w *harness) keepsPayout(t *testing.T, n demo.Node, o order) {
 	}
 	w.parkedWith(t, workflows.OffRampID(o.ID), workflows.ReasonRefundClaimed)
 	w.notSentBack(t, o)
-	w.tell(t, w.operator(t), o.ID, "resolve", map[string]any{"note": receipt})
+	w.sendCommand(t, w.operator(t), o.ID, "resolve", map[string]any{"note": receipt})
 	w.saleOver(t, o)
 	o = w.ends(t, o.ID, "failed", exchange.DetailRefundOpen)
 	if paid := w.paidFor(t, o); len(paid) != 1 {
@@ -125,7 +125,7 @@ func (w *harness) booksLoss(t *testing.T, n demo.Node, o order, back string) {
 	w.paidLate(t, o)
 	flow := w.latePayout(t, o)
 	w.parkedWith(t, flow, workflows.ReasonMomoTwice)
-	w.tell(t, w.operator(t), o.ID, "resolve", map[string]any{"note": "the payee does not answer"})
+	w.sendCommand(t, w.operator(t), o.ID, "resolve", map[string]any{"note": "the payee does not answer"})
 	w.ended(t, flow)
 	w.exception(t, o.ID, "paid_twice", "accepted", fmt.Sprintf("%d.00", soldFiat))
 	if paid := w.paidFor(t, o); len(paid) != 1 {

@@ -366,7 +366,7 @@ func soldLate(t *testing.T, w *harness, n demo.Node) {
 		t.Fatal(err)
 	}
 	o := w.sell(t, n, sale{back: back})
-	w.tell(t, w.amina(t), o.ID, "cancel", nil)
+	w.sendCommand(t, w.amina(t), o.ID, "cancel", nil)
 	w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
 	w.payIn(t, n, o, "4")
 	w.exception(t, o.ID, "late", "open", "4.000000")

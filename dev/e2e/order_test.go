@@ -261,8 +261,8 @@ func (w *harness) ends(t *testing.T, id uuid.UUID, status, detail string) order 
 
 func detail(d string) func(order) bool { return func(o order) bool { return o.StatusDetail == d } }
 
-// tell sends a command about an order.
-func (w *harness) tell(t *testing.T, c *client.Client, id uuid.UUID, verb string, in any) {
+// sendCommand sends a command about an order.
+func (w *harness) sendCommand(t *testing.T, c *client.Client, id uuid.UUID, verb string, in any) {
 	t.Helper()
 	key := uuid.NewString()
 	eventually(t, verb, func() error {

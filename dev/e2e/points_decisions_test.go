@@ -49,7 +49,7 @@ func refundAgreed(t *testing.T, w *harness, b *saleScenario, tr *trial) {
 func secondAsked(t *testing.T, w *harness, b *saleScenario, tr *trial) {
 	t.Helper()
 	tr.order = w.stranded(t, w.tronNode())
-	w.tell(t, w.operator(t), tr.order.ID, "refund", map[string]any{"note": "crash trial", "address": b.back})
+	w.sendCommand(t, w.operator(t), tr.order.ID, "refund", map[string]any{"note": "crash trial", "address": b.back})
 	w.parkedWith(t, workflows.OffRampID(tr.order.ID), workflows.ReasonRefundSecond)
 }
 
@@ -111,7 +111,7 @@ func (w *harness) claimReached(t *testing.T, o order, back string) {
 func claimDismissed(t *testing.T, w *harness, b *saleScenario, tr *trial) {
 	w.claimReached(t, tr.order, b.back)
 	w.notSentBack(t, tr.order)
-	w.tell(t, w.operator(t), tr.order.ID, "retry", map[string]any{"note": "the operator knows of no payout"})
+	w.sendCommand(t, w.operator(t), tr.order.ID, "retry", map[string]any{"note": "the operator knows of no payout"})
 	refundAgreed(t, w, b, tr)
 }
 

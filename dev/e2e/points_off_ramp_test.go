@@ -140,7 +140,7 @@ func saleFound(t *testing.T, w *harness, tr *trial) {
 // saleKept makes the house keep a deposit to a cancelled order.
 func saleKept(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	b.open(t, w, tr)
-	w.tell(t, w.amina(t), tr.order.ID, "cancel", nil)
+	w.sendCommand(t, w.amina(t), tr.order.ID, "cancel", nil)
 	w.ends(t, tr.order.ID, "cancelled", "cancelled_by_customer")
 	w.payIn(t, w.tronNode(), tr.order, "4")
 	w.exception(t, tr.order.ID, "late", "open", "4.000000")

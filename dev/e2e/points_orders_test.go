@@ -49,7 +49,7 @@ const trialPrice = 500
 // orderRows are those with orders. When the process dies between storing a prompt and getting its response, the prompt can't
 // be sent again, so the order ends unpaid. Orders whose transfers must fail come first, so that no other transfer fails.
 func orderRows() []row {
-	gone, unheard := &lapse{}, &unheard{}
+	gone, unreported := &lapse{}, &unreported{}
 	return []row{
 		{"CancelFunding/*/*", "flows", saleScenario{scene: saleUnfunded, judgement: saleGivenUp}.scenario},
 		{"MarkOrder/*/*", "flows", always(marked)},
@@ -66,8 +66,8 @@ func orderRows() []row {
 		{"PromptPayer/call#1/before", "momo", always(unsent)},
 		{"ConfirmPayment/call#?/*", "momo", always(bought)},
 		{"ConfirmPayment/AcceptPayment#?/*", "momo", always(bought)},
-		{"ConfirmPayment/SaveReceipt#1/before", "momo", always(orderScenario{scene: unheard.first, after: unheard.on, status: "completed"})},
-		{"ConfirmPayment/SaveReceipt#1/after", "momo", always(orderScenario{scene: unheard.second, status: "completed"})},
+		{"ConfirmPayment/SaveReceipt#1/before", "momo", always(orderScenario{scene: unreported.first, after: unreported.on, status: "completed"})},
+		{"ConfirmPayment/SaveReceipt#1/after", "momo", always(orderScenario{scene: unreported.second, status: "completed"})},
 		{"ConfirmPayment/RecordFailure#?/*", "momo", always(turned)},
 		{"SubmitPayout/BeginPayout#1/after", "momo", always(underpaid)}, // the other points of payouts are those of sales
 		{"CheckPayout/CompletePayout#1/after", "momo", always(underpaid)},
@@ -167,23 +167,23 @@ func (l *lapse) on(t *testing.T, w *harness, tr *trial) {
 
 func (l *lapse) second(_ *testing.T, _ *harness, tr *trial, _ func()) { tr.order = l.other }
 
-// unheard opens two orders whose payments have no callback and no notice, so that the product queries them after a
+// unreported opens two orders whose payments have no callback and no notice, so that the product queries them after a
 // while. They wait for it together.
-type unheard struct{ other order }
+type unreported struct{ other order }
 
-func (u *unheard) first(t *testing.T, w *harness, tr *trial, arm func()) {
+func (u *unreported) first(t *testing.T, w *harness, tr *trial, arm func()) {
 	tr.order, u.other = w.buyWith(t, orderScenario{fault: "callback_lost"}), w.buyWith(t, orderScenario{fault: "callback_lost"})
 	arm()
 	w.arm(t, "ConfirmPayment/SaveReceipt#1/after", tr.worker)
 }
 
-func (u *unheard) on(t *testing.T, w *harness, tr *trial) {
+func (u *unreported) on(t *testing.T, w *harness, tr *trial) {
 	for _, o := range []order{tr.order, u.other} {
 		w.hasten(t, workflows.OnRampID(o.ID))
 	}
 }
 
-func (u *unheard) second(_ *testing.T, _ *harness, tr *trial, _ func()) { tr.order = u.other }
+func (u *unreported) second(_ *testing.T, _ *harness, tr *trial, _ func()) { tr.order = u.other }
 
 // vanish removes the order's transaction from the chain.
 func vanish(t *testing.T, w *harness, tr *trial, arm func()) {
@@ -241,12 +241,12 @@ func (b orderScenario) judge(t *testing.T, w *harness, tr *trial) {
 			return o.StatusDetail == "outcome" || o.StatusDetail == "payment_retry" || o.over()
 		})
 		if !o.over() {
-			w.tell(t, w.amina(t), id, "cancel", nil)
+			w.sendCommand(t, w.amina(t), id, "cancel", nil)
 		}
 	}
 	if b.again {
 		w.parked(t, workflows.OnRampID(id))
-		w.tell(t, w.operator(t), id, "retry", nil)
+		w.sendCommand(t, w.operator(t), id, "retry", nil)
 	}
 	o := w.untilFor(t, id, "over", recovery, order.over)
 	if o.Status != b.status || (b.detail != "" && o.StatusDetail != b.detail) {

@@ -63,14 +63,14 @@ func poolExhausted(t *testing.T, w *harness, b *saleScenario, tr *trial, arm fun
 	s := sale{phone: newPhone(), back: b.back}
 	in, c, n, ctx := w.saleForm(t, w.tronNode(), &s), w.amina(t), w.tronNode(), context.WithoutCancel(t.Context())
 	arm()
-	tr.told = make(chan error, 1)
+	tr.answer = make(chan error, 1)
 	go func() { // the response comes when the process is back
 		o, err := place(ctx, c, in, s.key)
 		tr.order = o
 		if err == nil {
 			err = n.Fund(ctx, o.Escrow.String, money.Must(money.USDT, soldCrypto))
 		}
-		tr.told <- err
+		tr.answer <- err
 	}()
 }
 

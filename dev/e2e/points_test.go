@@ -44,7 +44,7 @@ type trial struct {
 	reached  string // where the process has died
 	last     bool   // no other trial follows on its track in this round
 
-	told chan error // the answer to a request that dies with the process, where the scenario has one
+	answer chan error // the answer to a request that dies with the process, where the scenario has one
 	// Its object is one of these.
 	order    order
 	transfer sent
@@ -382,21 +382,21 @@ func (w *harness) arm(t *testing.T, point, worker string) {
 // of the test that starts it.
 func (tr *trial) background(t *testing.T, c *client.Client, path, key string, in, out any) {
 	t.Helper()
-	tr.told = make(chan error, 1)
+	tr.answer = make(chan error, 1)
 	ctx := context.WithoutCancel(t.Context())
-	go func() { tr.told <- insist(ctx, c, path, key, in, out) }()
+	go func() { tr.answer <- insist(ctx, c, path, key, in, out) }()
 }
 
 // answered waits for the answer to the request.
 func (tr *trial) answered(t *testing.T) {
 	t.Helper()
-	if tr.told == nil {
+	if tr.answer == nil {
 		return
 	}
-	if err := <-tr.told; err != nil {
+	if err := <-tr.answer; err != nil {
 		t.Fatal(err)
 	}
-	tr.told = nil
+	tr.answer = nil
 }
 
 // insist repeats a request with its key until it is answered.

@@ -372,13 +372,13 @@ func lapsed(t *testing.T, w *harness, tr *trial, arm func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.told = make(chan error, 1)
+	tr.answer = make(chan error, 1)
 	ctx := context.WithoutCancel(t.Context())
 	go func() {
 		defer own.Stop()
 		ctx, cancel := context.WithTimeout(ctx, recovery)
 		defer cancel()
-		tr.told <- run.Get(ctx, nil)
+		tr.answer <- run.Get(ctx, nil)
 	}()
 }
 

@@ -95,7 +95,7 @@ func (r *recorder) unanswered(t *testing.T) {
 		t.Fatalf("%s is not parked: %v", flow, err)
 	}
 	w.parkedWith(t, flow, workflows.ReasonMomoUnknown)
-	w.tell(t, w.operator(t), o.ID, "resolve", map[string]any{"note": w.paidFor(t, o)[0].Receipt})
+	w.sendCommand(t, w.operator(t), o.ID, "resolve", map[string]any{"note": w.paidFor(t, o)[0].Receipt})
 	w.soldOnce(t, n, o, soldCrypto, soldFiat)
 	w.floatAgrees(t)
 	r.keepSale(t, o, "off_ramp_resolved")

@@ -27,7 +27,7 @@ func (r *recorder) sales(t *testing.T) {
 	w.soldOnce(t, n, less, "9.5", 1223)
 	keep(less, "off_ramp_repriced")
 
-	keep(r.notSold(t, n, func(o order) { w.tell(t, w.amina(t), o.ID, "cancel", nil) }), "off_ramp_cancelled")
+	keep(r.notSold(t, n, func(o order) { w.sendCommand(t, w.amina(t), o.ID, "cancel", nil) }), "off_ramp_cancelled")
 	r.salesUndone(t, n)
 }
 
@@ -81,7 +81,7 @@ func (r *recorder) returned(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := w.sell(t, n, sale{back: back})
-	w.tell(t, w.amina(t), late.ID, "cancel", nil)
+	w.sendCommand(t, w.amina(t), late.ID, "cancel", nil)
 	w.ends(t, late.ID, "cancelled", "")
 	w.payIn(t, n, late, "4")
 	w.exception(t, late.ID, "late", "open", "4.000000")

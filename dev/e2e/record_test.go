@@ -46,7 +46,7 @@ func TestRecordHistories(t *testing.T) {
 		{"decided", r.decided},
 		{"scheduled", r.scheduled},
 		{"watched", r.watched},
-		{"told", r.told},
+		{"delivered", r.delivered},
 		{"listed", r.listed},
 		{"repeated", r.repeated},
 		{"sales", r.sales},
@@ -132,7 +132,7 @@ func (r *recorder) retried(t *testing.T) {
 	r.harness.fault(t, "result:2001", "prompt", phone)
 	o := r.harness.buy(t, purchase{crypto: "11", phone: phone})
 	r.harness.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
-	r.harness.tell(t, r.harness.amina(t), o.ID, "retry-payment", nil)
+	r.harness.sendCommand(t, r.harness.amina(t), o.ID, "retry-payment", nil)
 	r.harness.ends(t, o.ID, "completed", "")
 	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_retried")
 }
@@ -143,7 +143,7 @@ func (r *recorder) cancelled(t *testing.T) {
 	r.harness.fault(t, "result:1", "prompt", phone)
 	o := r.harness.buy(t, purchase{crypto: "12", phone: phone})
 	r.harness.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
-	r.harness.tell(t, r.harness.amina(t), o.ID, "cancel", nil)
+	r.harness.sendCommand(t, r.harness.amina(t), o.ID, "cancel", nil)
 	r.harness.ends(t, o.ID, "cancelled", "")
 	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_cancelled")
 }
@@ -153,7 +153,7 @@ func (r *recorder) refunded(t *testing.T) {
 	r.harness.tron(t, "/faults", map[string]any{"fail_next": 1, "fail_with": "REVERT"})
 	o := r.harness.buy(t, purchase{crypto: "13"})
 	r.harness.parked(t, workflows.OnRampID(o.ID))
-	r.harness.tell(t, r.harness.operator(t), o.ID, "refund", map[string]any{"note": "the transfer failed"})
+	r.harness.sendCommand(t, r.harness.operator(t), o.ID, "refund", map[string]any{"note": "the transfer failed"})
 	r.harness.ends(t, o.ID, "failed", "")
 	r.keep(t, workflows.MomoPayoutID(exchange.PayoutOfRefund(r.refund(t, o.ID))), "refund_paid")
 	r.keep(t, workflows.CryptoPayoutID(r.payment(t, o.ID)), "crypto_payout_reverted")

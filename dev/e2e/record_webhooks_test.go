@@ -10,9 +10,9 @@ import (
 	"kivuko/workflows"
 )
 
-// told records the flows that deliver events to receivers: one that accepts the first request, and one that rejects
+// delivered records the flows that deliver events to receivers: one that accepts the first request, and one that rejects
 // it.
-func (r *recorder) told(t *testing.T) {
+func (r *recorder) delivered(t *testing.T) {
 	w := r.harness
 	c := w.admin(t)
 	up, down := newReceiver(t), newReceiver(t)

@@ -83,7 +83,7 @@ func (w *harness) settled(t *testing.T, o order) {
 		return o.over() || (o.StatusDetail == "outcome" && len(prompted(w.books(t), o.ID)) == 0)
 	})
 	if !o.over() {
-		w.tell(t, w.amina(t), o.ID, "cancel", nil)
+		w.sendCommand(t, w.amina(t), o.ID, "cancel", nil)
 		o = w.ends(t, o.ID, "cancelled", "")
 		w.notPaidOut(t, o)
 		if e := collected(w.books(t), o.ID); len(e) != 0 {

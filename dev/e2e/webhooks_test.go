@@ -196,12 +196,12 @@ func delivered(d delivery) bool { return d.Status == "delivered" }
 // once while nothing fails, and under one id after the receiver was down.
 func TestWebhooks(t *testing.T) {
 	w := open(t)
-	t.Run("an order's end is told", func(t *testing.T) { w.toldOnce(t) })
-	t.Run("a receiver that was down is told when it is up", func(t *testing.T) { w.toldLater(t) })
+	t.Run("the end of an order is delivered", func(t *testing.T) { w.deliveredOnce(t) })
+	t.Run("a receiver that was down gets its events when it is up", func(t *testing.T) { w.deliveredLater(t) })
 }
 
-// toldOnce notifies a house and a merchant of an order, but not a customer who is no party to it.
-func (w *harness) toldOnce(t *testing.T) {
+// deliveredOnce notifies a house and a merchant of an order, but not a customer who is no party to it.
+func (w *harness) deliveredOnce(t *testing.T) {
 	house, vendor, stranger := newReceiver(t), newReceiver(t), newReceiver(t)
 	all := map[*receiver]*api.Client{house: w.admin(t), vendor: w.as(t, demo.VendorEmail), stranger: w.as(t, demo.ThirdEmail)}
 	secrets := map[*receiver]string{}
@@ -238,8 +238,8 @@ func (w *harness) toldOnce(t *testing.T) {
 	}
 }
 
-// toldLater has a receiver reject the first attempt.
-func (w *harness) toldLater(t *testing.T) {
+// deliveredLater has a receiver reject the first attempt.
+func (w *harness) deliveredLater(t *testing.T) {
 	r, c := newReceiver(t), w.admin(t)
 	t.Cleanup(r.server.Close)
 	r.setDown(true)

@@ -165,7 +165,7 @@ func TestRestartInEachMode(t *testing.T) {
 	}
 }
 
-func TestDoneTellsOfACrash(t *testing.T) {
+func TestDoneReportsACrash(t *testing.T) {
 	s := start(t, "")
 	done := s.Done()
 	select {

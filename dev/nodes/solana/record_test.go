@@ -107,7 +107,7 @@ func TestRestartGivesTheSameChain(t *testing.T) {
 	dir := t.TempDir()
 	b := startBench(t, Config{DataDir: dir})
 	alice := b.eventful()
-	was, told := b.Summary(), b.everything(alice.PublicKey())
+	was, answers := b.Summary(), b.everything(alice.PublicKey())
 	b = b.reopen(dir)
 	now := b.Summary()
 	now.Faults, was.Faults = Faults{}, Faults{}
@@ -115,9 +115,9 @@ func TestRestartGivesTheSameChain(t *testing.T) {
 		t.Errorf("was %+v\nis  %+v", was, now)
 	}
 	again := b.everything(alice.PublicKey())
-	for i := range told {
-		if string(told[i]) != string(again[i]) {
-			t.Errorf("answer %d was %s\nand is %s", i, told[i], again[i])
+	for i := range answers {
+		if string(answers[i]) != string(again[i]) {
+			t.Errorf("answer %d was %s\nand is %s", i, answers[i], again[i])
 		}
 	}
 	bob := newActor("bob")

@@ -211,12 +211,12 @@ func TestTokensSurviveARestart(t *testing.T) {
 	b := startBench(t, Config{DataDir: dir, Programs: set})
 	bob, usdt := newActor("bob").PublicKey(), mustKey(USDTAddress)
 	b.own(b.FundToken(usdt, bob, 42))
-	told := b.everything(associated(bob, usdt, solana.TokenProgramID))
+	before := b.everything(associated(bob, usdt, solana.TokenProgramID))
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 	b = startBench(t, Config{DataDir: dir}) // without the programs: nothing is executed
-	for i, was := range told {
+	for i, was := range before {
 		if is := b.everything(associated(bob, usdt, solana.TokenProgramID))[i]; string(is) != string(was) {
 			t.Errorf("answer %d was %s\nand is %s", i, was, is)
 		}

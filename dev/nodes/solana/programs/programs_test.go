@@ -36,7 +36,7 @@ func withNPM(t *testing.T, script string) {
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 }
 
-func TestGetSaysWhyThereAreNoPrograms(t *testing.T) {
+func TestGetExplainsWhyThereAreNoPrograms(t *testing.T) {
 	library := bytes.Join([][]byte{[]byte("no programs"), elfMagic, elfMagic, bytes.Repeat([]byte("x"), 1000)}, nil)
 	other := filepath.Join(t.TempDir(), "other.tgz")
 	require.NoError(t, os.WriteFile(other, pack(t, "litesvm.node", library), 0o644))
