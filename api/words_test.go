@@ -45,7 +45,7 @@ func words() []word {
 		{"EventType", "What happened.", eventTypes(), false},
 		{"EventFilter", "A type of event, or all types of an object with the suffix .*, such as order.*.", eventFilters(), false},
 		{"EventObject", "The kind of object of an event.", exchange.EventObjects(), false},
-		{"AuditAction", "The action.", exchange.AuditActions(), false},
+		{"AuditAction", "What was done.", exchange.AuditActions(), false},
 		{"AuditObject", "The kind of object of a row of the audit log.", exchange.AuditObjects(), false},
 		{"ParkReason", "Why a flow waits for an operator.", text(workflows.Reasons()...), false},
 		{"Role", "The role of an account.", text(exchange.Roles()...), false},
@@ -66,17 +66,23 @@ func words() []word {
 			exchange.CustodialRemittanceOffRamp, exchange.TreasuryOffRamp), false},
 		{"OfferType", "Whether the merchant sells crypto or buys it.", offerTypes, false},
 		{"TransferKind", "Whether the recipient is in our custody.", text(exchange.InternalTransfer, exchange.ExternalTransfer), false},
-		{"FeeScope", "The purpose of a fee or a quote.", quotePurpose, false},
+		{"FeeScope", "What a fee or a quote is for: a transfer, or a sale of crypto (offramp).", quotePurpose, false},
 		{"ControlKind", "The kind of a change that needs a second officer.", text(exchange.ControlKinds()...), false},
-		{"PaymentExceptionKind", "The kind of a payment exception.", exceptionKinds, false},
-		{"MovementKind", "The kind of a movement on a chain.", movementKinds, false},
+		{"PaymentExceptionKind", "Why the money fits no order or payment.", exceptionKinds, false},
+		{"MovementKind", meansOf("chain_deposit", "kind"), movementKinds, false},
 		{"MovementStatus", "Whether a movement on a chain is final.", movementStatuses, false},
-		{"RefundRail", "The rail of a refund.", text(exchange.RefundByMomo, exchange.RefundOnChain), false},
+		{"RefundRail", "Whether a refund is paid by mobile money or on a chain.", text(exchange.RefundByMomo, exchange.RefundOnChain), false},
 		{"WalletPurpose", "The purpose of a wallet of the house.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), false},
 		{"OptionalWalletPurpose", "The purpose of a wallet of the house; null for other wallets.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), true},
 	}...)
 	slices.SortFunc(all, func(a, b word) int { return strings.Compare(a.name, b.name) })
 	return all
+}
+
+// meansOf is the meaning of a field in the events of an object.
+func meansOf(object, field string) string {
+	all := exchange.EventPayload(exchange.EventType{Type: object, Object: object})
+	return all[slices.IndexFunc(all, func(f exchange.EventField) bool { return f.Name == field })].Means
 }
 
 func statusWords() []word {

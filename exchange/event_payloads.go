@@ -42,6 +42,9 @@ func EventPayload(kind EventType) []EventField {
 		if words := eventWords(kind.Object, f.Name); words != nil {
 			out[i].Words = words
 		}
+		if means := eventMeans[kind.Object+" "+f.Name]; means != "" {
+			out[i].Means = means
+		}
 	}
 	slices.SortFunc(out, func(a, b EventField) int { return strings.Compare(a.Name, b.Name) })
 	return out
@@ -95,6 +98,16 @@ func eventWords(object, field string) []string {
 		return texts([]ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForNonceAccount, ForNonceAdvance})
 	case "fx_quote purpose":
 		return texts([]QuotePurpose{QuoteForTransfer, QuoteForSale})
+	case "fee_profile scope":
+		return texts([]QuotePurpose{QuoteForTransfer, QuoteForSale})
+	case "order payment_method":
+		return []string{PaymentMethodMomo, PaymentMethodBank}
+	case "wallet owner_type":
+		return texts([]OwnerType{OwnerCustomer, OwnerTreasury, OwnerMerchant, OwnerSubMerchant})
+	case "wallet type":
+		return texts([]WalletType{Hot, Cold})
+	case "wallet custody":
+		return texts([]Custody{Custodial, Multisig})
 	case "order_payout rail":
 		return texts([]PayoutRail{PayoutByMomo, PayoutByBank})
 	case "refund rail":
@@ -106,6 +119,23 @@ func eventWords(object, field string) []string {
 		}
 	}
 	return nil
+}
+
+// eventMeans are the meanings of fields that differ between objects.
+var eventMeans = map[string]string{
+	"chain_deposit kind": "What a movement on a chain is: into the wallet of a user (credit) or of the house (house), into an address that an order watches " +
+		"(awaited), into an address where nothing is expected (unmatched), by a payment of the service (own), out of a wallet by a transaction that is not " +
+		"the service's (outgoing), or of no amount (empty).",
+	"control_change kind":       "What would change.",
+	"payment_exception kind":    "Why the money fits no order or payment.",
+	"transfer kind":             "Whether the recipient is in our custody.",
+	"chain_payment purpose":     "What the payment is for.",
+	"fx_quote purpose":          "What the quote is for: a transfer, or a sale of crypto (offramp).",
+	"wallet purpose":            "The purpose of a wallet of the house, empty for other wallets.",
+	"deposit_quarantine reason": "Why the movement needs an officer.",
+	"escrow_address reason":     "Why the address is disabled.",
+	"fx_quote object_type":      "The kind of object that used the quote, empty before.",
+	"fx_quote object_id":        "The object that used the quote.",
 }
 
 // payloadOf are the fields of an object's payloads, or of one type of event that has others. Those of orders are in
