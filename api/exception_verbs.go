@@ -138,7 +138,7 @@ func (s *server) refundException(c *call) error {
 func refundable(x exchange.PaymentException, least money.Amount) error {
 	switch {
 	case x.Status != exchange.ExcOpen:
-		return exchange.Errorf(exchange.CodeStateConflict, "The exception is already %s.", x.Status)
+		return exchange.Errorf(exchange.CodeStateConflict, "The payment exception is already %s.", x.Status)
 	case x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
 		return exchange.Errorf(exchange.CodeStateConflict, "No money was received that could be refunded.")
 	case x.AttemptID == uuid.Nil:

@@ -46,7 +46,7 @@ func (s *server) breakerCheck(state *atomic.Value) func(context.Context) error {
 		}
 		state.Store(string(b.State()))
 		if b.State() != exchange.BreakerClosed {
-			return exchange.Errorf(exchange.CodeSuspended, "The breaker of payouts is in state %s: the mobile money operator refused the house's credential with %s.", b.State(), b.Code)
+			return exchange.Errorf(exchange.CodeSuspended, "The breaker of payouts is in state %s: the mobile money operator refused our credentials with %s.", b.State(), b.Code)
 		}
 		return nil
 	}

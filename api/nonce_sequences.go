@@ -59,7 +59,7 @@ func (s *server) reopenNonceSequence(c *call) error {
 func (s *server) senderCount(ctx context.Context, w exchange.Wallet) (exchange.SenderCount, error) {
 	ask := s.Counts[w.Network]
 	if ask == nil {
-		return exchange.SenderCount{}, exchange.Errorf(exchange.CodeUnsupported, "The network %s is off here.", w.Network)
+		return exchange.SenderCount{}, exchange.Errorf(exchange.CodeUnsupported, "The network %s is not enabled here.", w.Network)
 	}
 	ctx, cancel := context.WithTimeout(ctx, chainTimeout)
 	defer cancel()

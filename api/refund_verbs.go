@@ -31,7 +31,7 @@ func (s *server) address(f *form, name string, n exchange.Network, text string) 
 	}
 	check := s.Addresses[n]
 	if check == nil {
-		return "", exchange.Errorf(exchange.CodeUnsupported, "The network %s is not offered now.", n)
+		return "", exchange.Errorf(exchange.CodeUnsupported, "The network %s is not enabled here.", n)
 	}
 	address, err := check(text)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *server) returnCrypto(c *call, x exchange.PaymentException, reason, addr
 	case !found, x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
 		return exchange.Errorf(exchange.CodeStateConflict, "No money was received that could be refunded.")
 	case x.Status != exchange.ExcOpen && x.Status != exchange.ExcRefunding && x.Status != exchange.ExcRefunded:
-		return exchange.Errorf(exchange.CodeStateConflict, "The exception is already %s.", x.Status)
+		return exchange.Errorf(exchange.CodeStateConflict, "The payment exception is already %s.", x.Status)
 	case x.Status == exchange.ExcRefunded, x.Status == exchange.ExcRefunding && address == "":
 		return nil
 	case x.InFlow():

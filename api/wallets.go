@@ -273,7 +273,7 @@ func (s *server) provisionWallet(c *call) error {
 // makeWallet has the signer create the key and answers with the stored wallet.
 func (s *server) makeWallet(c *call, r exchange.WalletRequest) error {
 	if s.Addresses[r.Network] == nil {
-		return exchange.Errorf(exchange.CodeUnsupported, "The network %s is off here, so no wallet can be created on it.", r.Network)
+		return exchange.Errorf(exchange.CodeUnsupported, "The network %s is not enabled here, so no wallet can be created on it.", r.Network)
 	}
 	if err := s.offered(r.Network, r.Asset); err != nil {
 		return err

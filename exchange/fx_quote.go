@@ -114,7 +114,7 @@ func (t QuoteTerms) Price() (QuotePrice, error) {
 		return p, Errorf(CodeInternal, "there is no side %q", t.Side)
 	}
 	if !p.Fiat.Positive() {
-		return p, Invalid(FieldError{Pointer: "/amount", Code: "out_of_range", Message: "is worth less than one shilling"})
+		return p, Invalid(FieldError{Pointer: "/amount", Code: "out_of_range", Message: "must be worth at least one shilling"})
 	}
 	p.Fee = t.Profile.Fee(t.Amount)
 	p.Total = t.Amount.Add(p.Fee)

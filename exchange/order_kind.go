@@ -107,7 +107,7 @@ func (c *checker) amounts(r OrderRequest, k OrderKind) {
 	case k.Quote && r.Fiat.Asset() != "":
 		c.rule(false, "/fiat_amount", "forbidden", "must be left out: the quote sets the price")
 	case r.Crypto.Positive() == r.Fiat.Positive():
-		c.rule(false, "/crypto_amount", "required", "exactly one of crypto_amount and fiat_amount must be given, above zero")
+		c.rule(false, "/crypto_amount", "required", "must be above zero, and only one of crypto_amount and fiat_amount may be given")
 	case r.Crypto.Positive():
 		c.rule(r.Crypto.Asset().Stablecoin(), "/asset", "enum", "must be USDT or USDC")
 	default:

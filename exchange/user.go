@@ -164,7 +164,7 @@ func CheckPIN(pin string) error {
 		}
 	}
 	if weakPIN(pin) {
-		return Errorf(CodeInvalid, "is too easy to guess: no repeated digits, straight runs, repeated pairs or years")
+		return Errorf(CodeInvalid, "is too easy to guess: repeated digits, sequences, repeated pairs and years are refused")
 	}
 	return nil
 }

@@ -367,8 +367,8 @@ func catalogFault(err error, unique map[string]string) error {
 	for constraint, pointer := range unique {
 		if pg.Broke(err, constraint) {
 			return &exchange.Error{
-				Code: exchange.CodeConflict, Message: "The catalog already has such a row.", Cause: err,
-				Fields: []exchange.FieldError{{Pointer: pointer, Code: "taken", Message: "belongs to another row of the catalog"}},
+				Code: exchange.CodeConflict, Message: "The catalog already has an entry with this value.", Cause: err,
+				Fields: []exchange.FieldError{{Pointer: pointer, Code: "taken", Message: "belongs to another entry of the catalog"}},
 			}
 		}
 	}

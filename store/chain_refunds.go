@@ -265,7 +265,7 @@ func (s *Store) refundDeposit(ctx context.Context, t unitTx, r exchange.ChainRef
 		}
 	}
 	if asked.Address != "" && o.RefundAddress != "" && o.Network == d.Network {
-		return refunded{}, none, exchange.Invalid(exchange.FieldError{Pointer: "/address", Code: "conflict", Message: "must be absent: the crypto goes back to the order's refund address"})
+		return refunded{}, none, exchange.Invalid(exchange.FieldError{Pointer: "/address", Code: "conflict", Message: "must be left out: the crypto goes back to the order's refund address"})
 	}
 	if x, err = t.moveException(ctx, x, exchange.ExcRefunding, clip(asked.Reason, exchange.MaxExceptionReason), by); err != nil {
 		return refunded{}, none, err

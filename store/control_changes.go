@@ -40,7 +40,7 @@ const countPending = `SELECT count(*) FROM control_changes WHERE status = 'pendi
 func (t unitTx) propose(ctx context.Context, kind exchange.ControlKind, subject uuid.UUID, was, change any, by exchange.Principal) (exchange.ControlChange, error) {
 	var none exchange.ControlChange
 	if by.UserID == uuid.Nil {
-		return none, exchange.Errorf(exchange.CodeForbidden, "Only an admin or an officer can propose a change of the controls.")
+		return none, exchange.Errorf(exchange.CodeForbidden, "Only an admin or a treasury officer can propose a change that needs a second officer.")
 	}
 	before, err := document(was)
 	if err != nil {
@@ -134,7 +134,7 @@ func (t unitTx) mayDecideChange(ctx context.Context, c exchange.ControlChange, t
 		return translate(err, "user")
 	}
 	if !u.IsActive || exchange.ScopeOf(u.Role, exchange.ActConfirmChanges) != exchange.ScopeAny {
-		return exchange.Errorf(exchange.CodeForbidden, "Only an active admin or treasury officer can decide about changes of the controls.")
+		return exchange.Errorf(exchange.CodeForbidden, "Only an active admin or treasury officer can decide about changes that need a second officer.")
 	}
 	if to == exchange.ControlRejected {
 		return nil

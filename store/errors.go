@@ -20,7 +20,7 @@ const (
 	codeTwoPersons = "KV006"
 	// codeSuspended is raised when a payout would begin while the provider refuses our credential.
 	codeSuspended = "KV055"
-	// codePayeeDay is raised when a payout would bring its payee above the provider's daily limit.
+	// codePayeeDay is raised when a payout would bring its payee above the mobile money operator's daily limit.
 	codePayeeDay = "KV056"
 )
 
@@ -37,13 +37,13 @@ func translate(err error, what string) error {
 	case pe.Code == pg.CheckViolation && pe.Constraint == "collections_refunded":
 		return exchange.Wrap(exchange.CodeInsufficientFunds, pe, "Refunds can't exceed what was paid.")
 	case pe.Code == codeForeignGas:
-		return exchange.Wrap(exchange.CodeConflict, pe, "The house has too few coins in the wallet for the fee.")
+		return exchange.Wrap(exchange.CodeConflict, pe, "The wallet has too little native coin of the house for the network's fee.")
 	case pe.Code == codeTwoPersons:
 		return exchange.Wrap(exchange.CodeForbidden, pe, "This needs two authorised officers.")
 	case pe.Code == codeSuspended:
-		return exchange.Wrap(exchange.CodeSuspended, pe, "Payouts are suspended: the mobile money provider refuses the house's credential.")
+		return exchange.Wrap(exchange.CodeSuspended, pe, "Payouts are suspended: the mobile money operator refuses our credentials.")
 	case pe.Code == codePayeeDay:
-		return exchange.Wrap(exchange.CodeLimitReached, pe, "The payee has reached the provider's daily limit. The payout can be made tomorrow.")
+		return exchange.Wrap(exchange.CodeLimitReached, pe, "The payee has reached the mobile money operator's daily limit. The payout can be made tomorrow.")
 	case pe.Code == codeIllegalTransition:
 		return exchange.Wrap(exchange.CodeStateConflict, pe, "The state of the %s does not allow this.", what)
 	}

@@ -176,7 +176,7 @@ func patchEscrow(a *exchange.EscrowAddress, p EscrowPatch, now time.Time) error 
 		return exchange.Errorf(exchange.CodeStateConflict, "The address rests until %s.", a.RestUntil.Format(time.RFC3339))
 	}
 	if a.Trouble != exchange.EscrowNoTrouble {
-		return exchange.Errorf(exchange.CodeStateConflict, "The address can't be used now: %s.", a.Trouble)
+		return exchange.Errorf(exchange.CodeStateConflict, "The address can't be enabled: its trouble is %s.", a.Trouble)
 	}
 	return nil
 }

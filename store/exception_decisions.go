@@ -124,7 +124,7 @@ func (t unitTx) decidedBefore(ctx context.Context, x exchange.PaymentException, 
 	case len(rows) == 0 && x.Status == d.Verdict && d.Verdict != exchange.ExcCredited:
 		return false, nil // a flow or policy settled it in the same way
 	}
-	return false, exchange.Errorf(exchange.CodeStateConflict, "The exception is already %s.", x.Status)
+	return false, exchange.Errorf(exchange.CodeStateConflict, "The payment exception is already %s.", x.Status)
 }
 
 // settling returns the bookings of a decision; none for a difference between a chain and the ledger, which was never

@@ -49,7 +49,7 @@ func (s *Store) ProposeDecision(ctx context.Context, d exchange.ExceptionDecisio
 			return err
 		}
 		if x.Status != exchange.ExcOpen {
-			return exchange.Errorf(exchange.CodeStateConflict, "The exception is already %s.", x.Status)
+			return exchange.Errorf(exchange.CodeStateConflict, "The payment exception is already %s.", x.Status)
 		}
 		if _, err := t.settling(ctx, x, d); err != nil {
 			return err

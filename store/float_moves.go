@@ -266,7 +266,7 @@ func (s *Store) SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.F
 			return m, exchange.Errorf(exchange.CodeForbidden, "The requester of a movement of float can't settle it.")
 		}
 		if o.Amount.Positive() && !o.Amount.Equal(m.Amount) {
-			return m, exchange.Errorf(exchange.CodeConflict, "The provider moved another amount than requested.")
+			return m, exchange.Errorf(exchange.CodeConflict, "The mobile money operator moved another amount than requested.")
 		}
 		m.Status, m.Receipt, m.Code, m.Note, m.SettledBy = to, o.Receipt, clip(o.Code, maxFloatCode), note, by.UserID
 		return m, nil

@@ -153,17 +153,17 @@ func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.
 		return err
 	}
 	if !open.Vendor && o.VendorID != exchange.PlatformTreasury {
-		return exchange.Errorf(exchange.CodeStateConflict, "The offer's vendor is not active.")
+		return exchange.Errorf(exchange.CodeStateConflict, "The merchant of the offer is not active.")
 	}
 	if o.Kind().VendorOpens && open.Asked > 0 {
-		return exchange.Errorf(exchange.CodeLimitReached, "An order that you opened for this customer is already waiting.")
+		return exchange.Errorf(exchange.CodeLimitReached, "An order that you opened for this customer already waits for its payment.")
 	}
 	if most := t.s.limits.orders(role); !o.Kind().VendorOpens && open.Orders >= most {
 		return exchange.Errorf(exchange.CodeLimitReached, "At most %d orders may wait for their payment at a time. Pay or cancel one.", most)
 	}
 	if o.OffRamp() { // it is paid into a wallet, without a prompt
 		if most := t.s.limits.unpaidSales(role, o.Kind().VendorOpens); open.Unpaid >= most {
-			return exchange.Errorf(exchange.CodeLimitReached, "No crypto came for %d sales within %s. Try again later.", open.Unpaid, unpaidWindow)
+			return exchange.Errorf(exchange.CodeLimitReached, "No crypto arrived for %d of your sales within %s. Try again later.", open.Unpaid, unpaidWindow)
 		}
 		return nil
 	}

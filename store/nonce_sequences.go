@@ -76,7 +76,7 @@ func (t unitTx) takeNonce(ctx context.Context, p exchange.ChainPayment, a exchan
 		}
 	}
 	if len(rows) != 1 || rows[0].Next != nonce || rows[0].Foreign.Valid {
-		return exchange.Errorf(exchange.CodeConflict, "The number %d of wallet %s is not free.", nonce, a.NonceWallet)
+		return exchange.Errorf(exchange.CodeConflict, "The nonce %d of wallet %s is not free.", nonce, a.NonceWallet)
 	}
 	_, err := t.Exec(ctx, insertNonce, a.NonceWallet, nonce, p.ID)
 	return err

@@ -50,7 +50,7 @@ func (s *Store) UseCommand(ctx context.Context, id uuid.UUID, objectType string,
 				return err
 			}
 			if stale {
-				return exchange.Errorf(exchange.CodeExpired, "The command is more than %s old and was never used. Give it again.", CommandLife)
+				return exchange.Errorf(exchange.CodeExpired, "The command is more than %s old and was never used. Send it again.", CommandLife)
 			}
 		}
 		if err != nil {

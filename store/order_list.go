@@ -224,7 +224,7 @@ func (s *Store) CompleteOrder(ctx context.Context, id uuid.UUID) (exchange.Order
 			return before, none, err
 		}
 		if !found || p.Status != exchange.ChainCompleted {
-			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The order's crypto has not arrived finally yet.")
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The transaction of the order's crypto is not final yet.")
 		}
 		o := before
 		o.Status, o.StatusDetail, o.TxHash = exchange.OrderCompleted, exchange.WaitNothing, p.TxID

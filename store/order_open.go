@@ -122,9 +122,9 @@ func (t unitTx) openOffer(ctx context.Context, r exchange.OrderRequest, k exchan
 	case offer.Type != k.Offer:
 		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer buys crypto. A purchase needs an offer that sells crypto.")
 	case offer.Status == exchange.OfferExhausted:
-		return offer, exchange.Errorf(exchange.CodeInsufficientOffer, "The offer is %s.", offer.Status)
+		return offer, exchange.Errorf(exchange.CodeInsufficientOffer, "The offer is %s. Only an active offer takes orders.", offer.Status)
 	case offer.Status != exchange.OfferActive:
-		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer is %s.", offer.Status)
+		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer is %s. Only an active offer takes orders.", offer.Status)
 	case !r.ExpectedRate.IsZero() && !r.ExpectedRate.Equal(offer.Rate):
 		return offer, exchange.Errorf(exchange.CodeRateChanged, "The offer's rate is now %s KES, not %s.", offer.Rate, r.ExpectedRate)
 	}
@@ -159,7 +159,7 @@ func price(r exchange.OrderRequest, offer exchange.Offer, byCrypto func(money.Am
 	pointer, p := amountPointer(r), exchange.Price{}
 	switch {
 	case r.Crypto.Positive() == r.Fiat.Positive():
-		return p, require(false, pointer, "required", "exactly one of crypto_amount and fiat_amount must be given, above zero")
+		return p, require(false, pointer, "required", "must be above zero, and only one of crypto_amount and fiat_amount may be given")
 	case r.Crypto.Positive():
 		if err := require(r.Crypto.Asset() == offer.Asset, "/asset", "mismatch", "must be the offer's asset"); err != nil {
 			return p, err

@@ -60,7 +60,7 @@ func (t unitTx) payeeHasRoom(ctx context.Context, p exchange.Payable) error {
 	var room bool
 	err := t.Get(ctx, &room, `SELECT payee_has_room($1, $2, $3)`, p.Phone.Digits(), p.Amount.Decimal(), t.s.now())
 	if err == nil && !room {
-		err = exchange.Errorf(exchange.CodeLimitReached, "The payee has reached the provider's daily limit. The payout can be made tomorrow.")
+		err = exchange.Errorf(exchange.CodeLimitReached, "The payee has reached the mobile money operator's daily limit. The payout can be made tomorrow.")
 	}
 	return err
 }

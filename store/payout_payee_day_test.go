@@ -9,7 +9,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// payeeDay sets the provider's daily limit for one payee.
+// payeeDay sets the mobile money operator's daily limit for one payee.
 func (x *sale) payeeDay(t *testing.T, most string) {
 	t.Helper()
 	storetest.Exec(t, x.s, `ALTER TABLE momo_terms DISABLE TRIGGER USER`)

@@ -83,5 +83,5 @@ func (t unitTx) applyRefundDecision(ctx context.Context, c exchange.ControlChang
 			return unchanged(c, d.was())
 		}
 	}
-	return exchange.Errorf(exchange.CodeStateConflict, "There is nothing to decide about this refund any more.")
+	return exchange.Errorf(exchange.CodeStateConflict, "The refund no longer waits for a decision.")
 }

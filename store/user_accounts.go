@@ -158,7 +158,7 @@ func userClash(err error) error {
 		"users_phone_number_key": {Pointer: "/phone_number", Code: "taken", Message: "belongs to another account"},
 	} {
 		if pg.Broke(err, constraint) {
-			return &exchange.Error{Code: exchange.CodeConflict, Message: "There is already such an account.", Fields: []exchange.FieldError{field}, Cause: err}
+			return &exchange.Error{Code: exchange.CodeConflict, Message: "An account with this e-mail address or phone number already exists.", Fields: []exchange.FieldError{field}, Cause: err}
 		}
 	}
 	return err

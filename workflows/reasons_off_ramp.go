@@ -25,7 +25,7 @@ const (
 var offRampGuide = map[Reason]advice{
 	ReasonDepositDenied: {
 		"The sender of the deposit is on the deny list, or the screening service rejects the sender. Nothing was paid out.",
-		"Agree with compliance what to do with the money. Send retry when the hit is cleared, or refund to return the crypto.", retryOrRefund,
+		"Agree with compliance what to do with the money. Send retry when compliance has cleared the sender, or refund to return the crypto.", retryOrRefund,
 	},
 	ReasonDepositScreening: {
 		"The screening service gave no answer about the sender of the deposit. Nothing was paid out.",

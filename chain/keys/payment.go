@@ -140,7 +140,7 @@ func (s *PaymentSigner) SignPayment(ctx context.Context, paymentID uuid.UUID) (e
 		return stored, mine(stored, paymentID)
 	}
 	if order.client.Traits().Sequenced {
-		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeUnavailable, "Other payments of the wallet took every number; try again.")
+		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeUnavailable, "Other payments of the wallet took every nonce that was tried. Try again.")
 	}
 	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeConflict, "No unique transaction could be built for the payment.")
 }
