@@ -35,7 +35,9 @@ func newMetrics(r *prometheus.Registry) (*metrics, error) {
 		}, []string{"method", "route"}),
 		callbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kivuko_momo_callbacks_total",
-			Help: "Mobile money callbacks by outcome: stored, standing, unknown, off_range, spooled, dropped, spool_full, lost.",
+			Help: "Mobile money callbacks by outcome. Kept: stored (of an attempt), standing (at the address for notices that belong to no attempt), " +
+				"unknown (at an unknown address), spooled (on disk). Not kept: dropped (too many at unknown addresses), spool_full, " +
+				"lost (neither database nor disk took it). off_range counts those from other addresses than the operator's once more.",
 		}, []string{"outcome"}),
 		spooled: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kivuko_momo_callbacks_spooled", Help: "Callbacks that wait on disk for the database.",
