@@ -4,14 +4,23 @@
 //
 // The glossary:
 //
-//   - Offer: a vendor's standing offer to sell or buy a stablecoin at a rate; its funds are held while it is published.
-//   - Order: a customer's purchase (on-ramp) or sale (off-ramp) of crypto, at a price fixed when it is opened.
+//   - House: Kivuko itself, as the owner of accounts, wallets and float; its fees and capital are not owed to anybody.
+//   - Staff: the accounts of the house (roles admin, treasury, otc_officer); Officer: an admin or a treasury officer, who may
+//     approve and confirm what others propose.
+//   - Merchant, also master vendor: a business that trades here, with the role vendor; Subvendor: a user who acts for it.
+//     Vendor in names of fields and rows is the merchant of an order or an offer.
+//   - Customer: a verified person who buys, sells and sends.
+//   - Treasury: the house's own shillings and coins for trading, and its wallets.
+//   - Offer: a merchant's standing offer to sell or buy a stablecoin at a rate; its funds are held while it is published.
+//   - Order: a purchase (on-ramp) or sale (off-ramp) of crypto by a customer or a merchant, at a price fixed when it is opened.
 //   - Quote: a price that is promised for a short time; Rate: the price of a unit of one asset in another, from a time on.
+//   - Fee profile: the versions of a fee for a purpose and an asset; an object keeps the version that it was opened with.
 //   - Provider: the mobile money operator, the company whose API moves shillings. Sentences about its protocol call it the
 //     operator; in sentences about parked flows an operator is the officer who commands them.
 //   - Prompt: the operator's request on a payer's phone to confirm a payment.
 //   - Attempt: one try to move mobile money, with a row that is written before the operator is called.
-//   - Collection: mobile money that a customer pays to us; Payout: mobile money that we pay.
+//   - Collection: mobile money that is paid to us, by a prompt or by the payer's own payment to our number (C2B).
+//   - Payout: shillings that we pay, by mobile money or by bank.
 //   - Evidence: what one source (callback, query, statement) reports about an attempt; two sources that agree prove a payment.
 //   - Attestation: an officer's declaration about a payout, with a receipt or a second officer.
 //   - Unknown outcome: a state of an attempt that may have moved money; only evidence ends it, never a timer.
@@ -27,12 +36,14 @@
 //   - Nonce sequence: the numbers of a wallet's transactions on a network that numbers them.
 //   - Fee bump: a transaction with the same number and a higher fee; both stay watched.
 //   - Top-up: native coin that the gas wallet of a network gives a sender for the fee.
-//   - Deposit: crypto that arrived at one of our addresses; it counts when its block is final.
+//   - Movement: a transfer on a chain into or out of one of our addresses; Deposit: one that came in. Only final ones count.
+//   - Quarantine: movements that can't be read or booked, or that left a wallet without a payment of ours; an officer settles them.
 //   - Escrow: an address that is leased to one sale and then rests; Replenish: to make more of them.
-//   - Sweep: the transfer of a sale's crypto from its escrow address to the vendor.
+//   - Sweep: the transfer of a sale's crypto from its escrow address to the buyer's wallet.
 //   - Refund: money returned to its payer; Payment exception: money that does not fit, until an officer or a rule decides.
-//   - Transfer: a customer's own payment of crypto to an address or another customer.
+//   - Transfer: a payment of crypto from a wallet in our custody, as its owner asked, to an address or another user.
 //   - Screening: the check whether an outside address may be paid, or may pay us.
+//   - Control change: a change or decision of one officer that takes effect when a second one confirms it.
 //   - Park: a flow stops and waits; Park reason: the reason's code, and the heading of its runbook.
 //   - Operator command: what an officer sends to a parked flow (retry, refund, resolve).
 //   - Principal: the caller; the policy lists what each role may do, and on whose objects.

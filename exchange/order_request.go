@@ -67,7 +67,6 @@ const (
 	MaxBeneficiaryText = 120 // characters of names, branches and addresses
 	MaxAccountNumber   = 34  // letters and digits; the longest IBAN has as many
 	MaxBankCode        = 20
-	MaxRefundAddress   = 128
 )
 
 // Check checks a request against the rules of its kind: required and forbidden fields, and the format of personal

@@ -106,7 +106,6 @@ const (
 	MaxTransferNote  = 200                // characters
 	ApprovalLife     = 7 * 24 * time.Hour // without a decision until then the money is released
 	ApprovalTokenTTL = 5 * time.Minute
-	MaxApprovals     = 2 // officers that any amount may need
 )
 
 // Transfer moves a stablecoin from one wallet in our custody to another wallet or address.
