@@ -17,7 +17,6 @@ type PaymentState = momo.State
 
 // The states that a check of a collection can find. A paid one is booked too.
 const (
-	PaymentPending  = momo.Pending
 	PaymentClaimed  = momo.Claimed
 	PaymentReceipt  = momo.Receipt
 	PaymentDisputed = momo.Disputed

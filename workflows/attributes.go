@@ -31,7 +31,6 @@ const (
 	StageBank      = "bank"
 	StageSweep     = "sweep"
 	StagePayout    = "payout"
-	StageComplete  = "complete"
 	StageRefund    = "refund"
 	StageWatch     = "watch"
 	StageScreening = "screening"
