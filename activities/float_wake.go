@@ -28,7 +28,7 @@ func (f *Float) arrived(ctx context.Context, m exchange.FloatMove) {
 }
 
 // wake signals sales and refunds that wait for float to try again: the oldest ones for which the room is enough. It never
-// fails its caller, because a sale also checks by itself and a refund is parked. A second signal only causes another try.
+// fails its caller, because sales and refunds also check by themselves. A second signal only causes another try.
 // While the mobile money operator refuses our credential no flow is woken, because its try would park it.
 func (f *Float) wake(ctx context.Context, state exchange.FloatState, room money.Amount) {
 	if state.Breaker.State() != exchange.BreakerClosed {

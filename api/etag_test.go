@@ -117,7 +117,7 @@ func TestEveryPatchTakesAVersion(t *testing.T) {
 		if now := read(); now.header.Get("ETag") != tag || string(now.body) != string(before.body) {
 			t.Errorf("%s: a refused change counted", name)
 		}
-		done := change(`"1000000-0", `+tag).want(http.StatusOK)
+		done := change(`"1000000-0", ` + tag).want(http.StatusOK)
 		if after := read().header.Get("ETag"); after == tag || version(after) != version(done.header.Get("ETag")) {
 			t.Errorf("%s has the tag %s, then answers %s and shows %s", name, tag, done.header.Get("ETag"), after)
 		}

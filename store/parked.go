@@ -85,8 +85,8 @@ func (s *Store) ParkedFlow(ctx context.Context, workflowID string) (exchange.Par
 
 // Flows whose payout was never sent come before those whose payout was refused: they are the better trial.
 const readSuspended = `
-SELECT workflow_id FROM parked_flows WHERE reason IN ('momo-suspended', 'refund-suspended', 'momo-credential') AND since < $1
-ORDER BY reason = 'momo-credential', since, workflow_id LIMIT $2`
+SELECT workflow_id FROM parked_flows WHERE reason IN ('momo-suspended', 'refund-suspended', 'momo-credential', 'refund-credential') AND since < $1
+ORDER BY reason IN ('momo-credential', 'refund-credential'), since, workflow_id LIMIT $2`
 
 // SuspendedBefore lists flows that parked before the breaker was closed because the provider refused our credential.
 func (s *Store) SuspendedBefore(ctx context.Context, closed time.Time, limit int) ([]exchange.FloatWaiter, error) {

@@ -21,6 +21,7 @@ type faultyStore struct {
 	fault     func(call string) error     // called before the effect
 	lost      func(call string) error     // called after it
 	hold      func() exchange.SigningHold // replaces the store's own answer unless it is nil
+	breaker   *exchange.Breaker           // likewise
 	waited    int                         // how often a payment was shown to wait for the watch
 	wasParked []string                    // flows with the reasons that they were listed with
 }
@@ -225,6 +226,13 @@ func (s *faultyStore) SettlePayout(ctx context.Context, of exchange.PayoutObject
 
 func (s *faultyStore) FailPayout(ctx context.Context, of exchange.PayoutObject, code string) (exchange.Payable, error) {
 	return result(s, "FailPayout", func() (exchange.Payable, error) { return s.Store.FailPayout(ctx, of, code) })
+}
+
+func (s *faultyStore) Breaker(ctx context.Context, provider string) (exchange.Breaker, error) {
+	if s.breaker != nil {
+		return *s.breaker, nil
+	}
+	return s.Store.Breaker(ctx, provider)
 }
 
 func (s *faultyStore) ConfirmPayee(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.Refund, error) {

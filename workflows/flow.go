@@ -24,6 +24,8 @@ type flow struct {
 	attend  func(workflow.Context)
 	// mark writes what the object waits for into its row. It is nil where the row has no such column.
 	mark func(ctx workflow.Context, detail string)
+
+	floated bool // a signal came that there may be more float, or that the breaker was closed
 }
 
 // reach registers the handlers of operators' commands about the objects. It is called before the first wait.
@@ -35,6 +37,11 @@ func (f *flow) reach(ctx workflow.Context, id, about string, objects func() []ac
 	}
 	f.commands.about.about = about
 	return nil
+}
+
+// hearsOfFloat registers the handler of the signal that a payout which waits may be tried again.
+func (f *flow) hearsOfFloat(ctx workflow.Context) {
+	woken(ctx, "float", SignalFloat, func(workflow.Context) { f.floated = true })
 }
 
 // of returns the one object that a flow is about.
@@ -56,11 +63,16 @@ func (f *flow) until(ctx workflow.Context, ready func() bool) {
 // parked waits for an operator's decision.
 func (f *flow) parked(ctx workflow.Context, r Reason, cause error) decision {
 	f.commands.park(ctx, r, cause)
-	if f.mark != nil {
-		f.mark(ctx, exchange.WaitOperator)
-	}
+	f.note(ctx, exchange.WaitOperator)
 	f.until(ctx, f.commands.hasDecision)
 	return f.commands.take()
+}
+
+// note writes what the object waits for, if its row has a column for that.
+func (f *flow) note(ctx workflow.Context, detail string) {
+	if f.mark != nil {
+		f.mark(ctx, detail)
+	}
 }
 
 // must runs a step until it succeeds. After each failure the flow is parked until an operator sends a command.

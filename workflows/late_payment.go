@@ -43,7 +43,7 @@ type latePayment struct {
 	in        LatePaymentInput
 	callbacks []CallbackRef
 	found     activities.Confirmed
-	back      *momoRefund
+	back      *momoTries
 	looks     int
 }
 
@@ -59,6 +59,7 @@ func (f *latePayment) handlers(ctx workflow.Context) error {
 		}
 		return append(objects, activities.ObjectRef{Type: activities.ObjectOrder, ID: f.in.OrderID})
 	})
+	f.hearsOfFloat(ctx)
 	signal(ctx, "callbacks", SignalCallback, func(_ workflow.Context, ref CallbackRef) { f.callbacks = append(f.callbacks, ref) })
 	return err
 }
@@ -182,7 +183,7 @@ func (f *latePayment) refund(ctx workflow.Context, in activities.ExceptionInput)
 // giveBack pays a refund.
 func (f *latePayment) giveBack(ctx workflow.Context, refundID uuid.UUID) {
 	show(ctx, AttrStage.ValueSet(StageRefund))
-	f.back = &momoRefund{refundID: refundID, orderID: f.found.Order.OrderID, home: f.id, commands: f.commands, until: f.until}
+	f.back = f.refundTries(refundID, f.found.Order.OrderID, uuid.Nil)
 	f.back.run(ctx)
 }
 

@@ -59,6 +59,8 @@ var payoutReasons = map[exchange.PayoutKind]map[string]Reason{
 		activities.PayoutPending: ReasonRefundUnknown, activities.PayoutDisputed: ReasonRefundDisagree, activities.PayoutRefused: ReasonRefundRefused,
 		activities.PayoutFloatShort: ReasonRefundFloat, activities.PayoutSuspended: ReasonRefundSuspended, activities.PayoutHeld: ReasonRefundPayee,
 		activities.PayoutClaimed: ReasonRefundLate, activities.PayoutTomorrow: ReasonRefundPayeeLimit,
+		string(exchange.ClassCredential): ReasonRefundCredential, string(exchange.ClassPayeeLimit): ReasonRefundPayeeLimit,
+		string(exchange.ClassFloat): ReasonRefundFloat,
 	},
 }
 

@@ -194,7 +194,7 @@ func TestMomoPayout(t *testing.T) {
 				want, parked := s.want, s.parked
 				if kind == exchange.PayoutRefund {
 					w.of = exchange.PayoutOfRefund(uuid.NewSHA1(w.request.ID, []byte("refund")))
-					want.Reason, parked = ofRefund(want), []workflows.Reason{}
+					want.Reason, parked = string(refundReasons[workflows.Reason(want.Reason)]), []workflows.Reason{}
 					for _, r := range s.parked {
 						parked = append(parked, refundReasons[r])
 					}
@@ -226,14 +226,8 @@ var refundReasons = map[workflows.Reason]workflows.Reason{
 	workflows.ReasonMomoUnknown: workflows.ReasonRefundUnknown, workflows.ReasonMomoDisagree: workflows.ReasonRefundDisagree,
 	workflows.ReasonMomoFloat: workflows.ReasonRefundFloat, workflows.ReasonMomoSuspended: workflows.ReasonRefundSuspended,
 	workflows.ReasonStepFailed: workflows.ReasonStepFailed, workflows.ReasonMomoClaimed: workflows.ReasonRefundLate,
-	workflows.ReasonMomoPayeeLimit: workflows.ReasonRefundPayeeLimit,
-}
-
-func ofRefund(r workflows.MomoPayoutResult) string {
-	if r.Refused {
-		return string(workflows.ReasonRefundRefused)
-	}
-	return string(refundReasons[workflows.Reason(r.Reason)])
+	workflows.ReasonMomoPayeeLimit: workflows.ReasonRefundPayeeLimit, workflows.ReasonMomoCredential: workflows.ReasonRefundCredential,
+	workflows.ReasonMomoRefused: workflows.ReasonRefundRefused,
 }
 
 // parkedWith checks the reasons with which the flow parked. A flow that returns a refusal leaves parking to its parent.

@@ -36,8 +36,6 @@ type offRamp struct {
 	lookAt    time.Time   // when the rows are read without a signal
 	unfunded  bool        // the payment from the customer's wallet was given up
 
-	paying    bool // a payout's flow runs, which gets the callbacks
-	floated   bool // a signal came that there may be more float
 	bank      bankTask
 	refundID  uuid.UUID // of the refund that is owed
 	back      *cryptoRefund

@@ -81,7 +81,7 @@ func (f *offRamp) awaitBank(ctx workflow.Context, state string, began time.Time)
 	if workflow.Now(ctx).Sub(began) >= bankTimeout {
 		f.commands.park(ctx, ReasonBankWaiting, nil)
 	}
-	f.pause(ctx, slower(ctx, bankPause, began), "Check the bank payment", func() bool { return f.bank.woken || f.commands.hasDecision() })
+	waiting(f.until).pause(ctx, slower(ctx, bankPause, began), "Check the bank payment", func() bool { return f.bank.woken || f.commands.hasDecision() })
 	if f.commands.hasDecision() {
 		f.commands.unpark(ctx, WaitsForBank)
 	}

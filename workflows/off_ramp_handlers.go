@@ -13,13 +13,11 @@ func (f *offRamp) handlers(ctx workflow.Context) error {
 	f.arrived, f.attend = f.surplus, f.applyMovement
 	h := f.ramp.handlers(ctx, OffRampID(f.in.Request.ID), f.in.Request.ID)
 	signal(ctx, "deposits", SignalDeposit, func(_ workflow.Context, ref DepositRef) { f.deposits = append(f.deposits, ref.DepositID) })
-	signal(ctx, "callbacks", SignalCallback, f.passCallback)
 	woken(ctx, "refund address", SignalRefundAddress, func(workflow.Context) {
 		if f.back != nil {
 			f.back.wake()
 		}
 	})
-	woken(ctx, "float", SignalFloat, func(workflow.Context) { f.floated = true })
 	h.update(UpdateConfirmBank, "An officer confirmed or refused the order's bank payment; the flow reads the rows.", f.onConfirmBank, nil)
 	f.approvals = &refundApprovals{}
 	openRefundApprovals(h, f.approvals, f.commands)
@@ -29,19 +27,4 @@ func (f *offRamp) handlers(ctx workflow.Context) error {
 // surplus reports whether crypto came to the address although the order has its crypto or has ended.
 func (f *offRamp) surplus() bool {
 	return len(f.deposits) > 0 && f.opened && !f.waiting() && !f.handling
-}
-
-// pause waits until ready or for at most d, and handles deposits meanwhile.
-func (f *offRamp) pause(ctx workflow.Context, d time.Duration, what string, ready func() bool) {
-	end := workflow.Now(ctx).Add(d)
-	for {
-		left := end.Sub(workflow.Now(ctx))
-		if left <= 0 || ready() {
-			return
-		}
-		await(ctx, left, what, func() bool { return ready() || f.surplus() })
-		if f.surplus() {
-			f.applyMovement(ctx)
-		}
-	}
 }

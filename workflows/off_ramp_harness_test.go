@@ -44,23 +44,22 @@ type market struct {
 	lost      func(call string) error // called after it
 	commands  map[uuid.UUID]activities.Proof
 
-	payouts   []momoOutcome // by try; the last one repeats
-	tries     []int
-	paid      int
-	callbacks int      // that a payout's flow received
-	home      string   // where a payout's callbacks go
-	verbs     []string // that a payout's flow received
-	sweeps    []string // reasons of the sweep's tries; the last one repeats, empty completes
-	swept     int
-	refunded  int
-	refusals  int                 // how often a refund can't be opened
-	waits     exchange.RefundWait // what the refund waits for
-	settle    func() error        // settles the receipt of a payout that was recorded as refused
-	kept      bool                // the payout stands instead of the refund
-	funding   []string            // reasons of the tries to take the crypto from a wallet; the last one repeats, empty completes
-	signed    bool                // its crypto may be on its way
-	givenUp   bool                // its payment was given up
-	funded    bool                // its crypto arrived
+	payouts  []momoOutcome // by try; the last one repeats
+	tries    []int
+	paid     int
+	home     string   // where a payout's callbacks go
+	verbs    []string // that a payout's flow received
+	sweeps   []string // reasons of the sweep's tries; the last one repeats, empty completes
+	swept    int
+	refunded int
+	refusals int                 // how often a refund can't be opened
+	waits    exchange.RefundWait // what the refund waits for
+	settle   func() error        // settles the receipt of a payout that was recorded as refused
+	kept     bool                // the payout stands instead of the refund
+	funding  []string            // reasons of the tries to take the crypto from a wallet; the last one repeats, empty completes
+	signed   bool                // its crypto may be on its way
+	givenUp  bool                // its payment was given up
+	funded   bool                // its crypto arrived
 }
 
 // momoOutcome is the outcome of one payout.
@@ -174,17 +173,13 @@ func (m *market) retryPayout(ctx context.Context, _ activities.RetryPayoutInput)
 // momoPayout stands for the flow that pays the shillings out, as its parent sees it.
 func (m *market) momoPayout(ctx workflow.Context, in workflows.MomoPayoutInput) (workflows.MomoPayoutResult, error) {
 	heard := map[string]bool{}
-	for _, name := range []string{workflows.SignalRetry, workflows.SignalRefund, workflows.SignalResolve, workflows.SignalCallback} {
+	for _, name := range []string{workflows.SignalRetry, workflows.SignalRefund, workflows.SignalResolve} {
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			for {
 				workflow.GetSignalChannel(ctx, name).Receive(ctx, nil)
 				heard[name] = true
 				m.mu.Lock()
-				if name == workflows.SignalCallback {
-					m.callbacks++
-				} else {
-					m.verbs = append(m.verbs, name)
-				}
+				m.verbs = append(m.verbs, name)
 				m.mu.Unlock()
 			}
 		})

@@ -154,7 +154,7 @@ func screened() []sell {
 			name: "denied while a person is called because of the float, and cleared at once", status: sold, detail: none,
 			parked: []workflows.Reason{workflows.ReasonMomoFloat},
 			set: func(m *market) {
-				short := momoOutcome{after: 40 * min, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
+				short := momoOutcome{after: 40 * min, result: workflows.MomoPayoutResult{Reason: "momo-float", Class: "float"}}
 				m.payouts = []momoOutcome{short, short, uncleared, {after: 4 * time.Hour, result: wasPaid.result}}
 				m.deposit(min, 1, crypto("10"))
 				m.at(4*time.Hour, m.command("retry")) // only the payout that is under way waits for it
@@ -177,7 +177,7 @@ var claimed = momoOutcome{after: time.Second, result: workflows.MomoPayoutResult
 func payingOut() []sell {
 	const min = time.Minute
 	busy := wasRefused("busy", "momo-refused", "17")
-	float := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
+	float := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float", Class: "float"}}
 	full := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-payee_limit", Class: "payee_day"}}
 	return []sell{
 		{
@@ -278,7 +278,7 @@ func payingOut() []sell {
 			name: "suspended: nothing was sent, so that the try is the same", status: sold, detail: none,
 			parked: []workflows.Reason{workflows.ReasonMomoSuspended}, check: tried(1, 1),
 			set: func(m *market) {
-				m.payouts = []momoOutcome{{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended"}}, wasPaid}
+				m.payouts = []momoOutcome{{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended", Class: "credential"}}, wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("retry"))
 			},
@@ -317,7 +317,7 @@ func payingOut() []sell {
 		{
 			name: "topped up while a try finds no float", status: sold, detail: none, check: every(tried(1, 1), after(4*min)),
 			set: func(m *market) {
-				m.payouts = []momoOutcome{{after: 2 * min, result: workflows.MomoPayoutResult{Reason: "momo-float"}}, wasPaid}
+				m.payouts = []momoOutcome{{after: 2 * min, result: float.result}, wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(3*min, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
 			},
@@ -335,19 +335,6 @@ func payingOut() []sell {
 				m.payouts = append(slices.Repeat([]momoOutcome{float}, 7), wasPaid)
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("retry"))
-			},
-		},
-		{
-			name: "a callback is passed on", status: sold, detail: none,
-			set: func(m *market) {
-				m.payouts = []momoOutcome{{result: wasPaid.result, until: workflows.SignalCallback}}
-				m.deposit(min, 1, crypto("10"))
-				m.at(3*min, func() { m.env.SignalWorkflow(workflows.SignalCallback, workflows.CallbackRef{CallbackID: id(7)}) })
-			},
-			check: func(t *testing.T, m *market) {
-				if m.callbacks != 1 {
-					t.Errorf("%d callbacks were passed on", m.callbacks)
-				}
 			},
 		},
 		{

@@ -39,7 +39,7 @@ type onRamp struct {
 	payment activities.Confirmed // what paid the order
 	watched map[uuid.UUID]bool   // prompts that have a watch of their own
 	owed    []uuid.UUID          // refunds that must be paid out
-	back    *momoRefund          // the refund that is being paid out
+	back    *momoTries           // the refund that is being paid out
 }
 
 // prompt is one try to collect.
@@ -150,10 +150,7 @@ func (f *onRamp) refund(ctx workflow.Context, proof activities.Proof) error {
 // giveBack pays out a refund: the whole payment, or the overpaid part.
 func (f *onRamp) giveBack(ctx workflow.Context, refundID uuid.UUID) {
 	f.moved(ctx, StageRefund, WaitsForMomo, "the refund")
-	f.back = &momoRefund{
-		refundID: refundID, orderID: f.order.OrderID, home: f.id, commands: f.commands,
-		merchant: f.order.MerchantID, until: f.until,
-	}
+	f.back = f.refundTries(refundID, f.order.OrderID, f.order.MerchantID)
 	f.back.run(ctx)
 	f.back = nil
 }

@@ -30,6 +30,7 @@ func (f *ramp) handlers(ctx workflow.Context, id string, order uuid.UUID) *handl
 	h := &handlers{ctx: ctx}
 	h.err = f.reach(ctx, id, "order "+order.String(), of(activities.ObjectOrder, order))
 	f.mark = f.markOrder
+	f.hearsOfFloat(ctx)
 	h.update(UpdateOpen, "Answers when the order is stored, or refused.", f.onOpen, nil)
 	h.update(UpdateCancel, "Cancels the order while nothing was paid.", f.onCancel, f.admitCancel)
 	return h

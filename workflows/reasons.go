@@ -177,8 +177,8 @@ var onRampGuide = map[Reason]advice{
 		"Read the operator's code. Send retry for another payout, or pay by other means and send resolve with the receipt as the note.", retryOrResolve,
 	},
 	ReasonRefundFloat: {
-		"The payout float is too small for the refund.",
-		"Top the float up and send retry.",
+		"The payout float has been too small for the refund for a while.",
+		"Top the float up: the flow goes on by itself. Send retry to try at once.",
 		[]string{activities.VerbRetry},
 	},
 	ReasonRefundUnknown: {
@@ -238,7 +238,7 @@ var onRampGuide = map[Reason]advice{
 func (r Reason) wantsReceipt() bool {
 	return slices.Contains([]Reason{
 		ReasonReceiptMissing, ReasonOneSource, ReasonDisagree, ReasonRefundPayee, ReasonRefundRefused, ReasonRefundUnknown, ReasonRefundDisagree, ReasonRefundLate,
-		ReasonRefundPayeeLimit, ReasonMomoUnknown, ReasonMomoDisagree, ReasonMomoLate, ReasonMomoClaimed, ReasonRefundClaimed,
+		ReasonRefundPayeeLimit, ReasonRefundCredential, ReasonMomoUnknown, ReasonMomoDisagree, ReasonMomoLate, ReasonMomoClaimed, ReasonRefundClaimed,
 	}, r)
 }
 

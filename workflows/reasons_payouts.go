@@ -4,10 +4,11 @@ import "kivuko/activities"
 
 // The reasons to park because of payouts, besides those of the order's own flow.
 const (
-	ReasonMomoLate        Reason = "momo-late_claim"
-	ReasonMomoTwice       Reason = "momo-paid_twice"
-	ReasonRefundSuspended Reason = "refund-suspended"
-	// ReasonRefundPayeeLimit is the operator's daily limit for one payee, on two days in a row.
+	ReasonMomoLate         Reason = "momo-late_claim"
+	ReasonMomoTwice        Reason = "momo-paid_twice"
+	ReasonRefundCredential Reason = "refund-credential"
+	ReasonRefundSuspended  Reason = "refund-suspended"
+	// ReasonRefundPayeeLimit is a limit of the payee's account, or the operator's daily limit for one payee on two days in a row.
 	ReasonRefundPayeeLimit Reason = "refund-payee_limit"
 )
 
@@ -22,13 +23,17 @@ var payoutGuide = map[Reason]advice{
 		"Ask the customer to return the money. Send resolve with a note to book the amount as a loss.",
 		[]string{activities.VerbResolve},
 	},
+	ReasonRefundCredential: {
+		"The mobile money operator refused this refund because of our credentials.",
+		"Check whether other payouts succeed. If not, correct the credentials; the flow goes on by itself when the open breaker is closed. Otherwise send retry for another payout, or pay by other means and send resolve with the receipt as the note.", retryOrResolve,
+	},
 	ReasonRefundSuspended: {
 		"The mobile money operator refuses our credentials, so no refund is sent.",
 		"Correct the credentials and close the breaker: the flow goes on by itself. Send retry to try at once.",
 		[]string{activities.VerbRetry},
 	},
 	ReasonRefundPayeeLimit: {
-		"The refund would exceed the operator's daily limit for one payee, on two days in a row.",
+		"The refund would exceed a limit of the payee's mobile money account.",
 		"Find out what else is paid to this payee. Send retry to try at once, or pay by other means and send resolve with the receipt as the note.", retryOrResolve,
 	},
 }

@@ -111,7 +111,17 @@ func refundRehearsals() map[workflows.Reason]rehearsal {
 			w.setFloat(money.Must(money.KES, "10"))
 			c.mend = func() { w.setFloat(money.Must(money.KES, "100000")) }
 		})},
+		workflows.ReasonRefundCredential: {retryOrResolve, owed(orders, func(c *parkedCommand, w *harness) {
+			payouts(w, func() payer {
+				if c.mended() {
+					return pays
+				}
+				return payer{code: "2001", after: 5 * time.Second}
+			})
+		})},
 		workflows.ReasonRefundSuspended: {onlyRetry, owed(orders, func(c *parkedCommand, w *harness) {
+			w.store.breaker = &exchange.Breaker{OpenedAt: w.start}
+			c.mend = func() { w.store.breaker = nil }
 			w.store.fault = func(call string) error {
 				if call == "BeginPayout" && !c.mended() {
 					return exchange.Errorf(exchange.CodeSuspended, "suspended")
@@ -174,7 +184,7 @@ func owed(parks func(*harness) string, set func(*parkedCommand, *harness)) func(
 		if r.Status != exchange.RefundCompleted {
 			t.Errorf("the refund is %s", r.Status)
 		}
-		unsent := []workflows.Reason{workflows.ReasonRefundPayee, workflows.ReasonRefundRefused, workflows.ReasonRefundPayeeLimit}
+		unsent := []workflows.Reason{workflows.ReasonRefundPayee, workflows.ReasonRefundRefused, workflows.ReasonRefundPayeeLimit, workflows.ReasonRefundCredential}
 		otherwise := c.verb == activities.VerbResolve && slices.Contains(unsent, c.reason)
 		if !otherwise {
 			refunded(price)(t, w)

@@ -25,8 +25,8 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 			c.mend = func() { m.payouts = nil }
 		}
 	}
-	notSent := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended"}}
-	noFloat := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
+	notSent := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended", Class: "credential"}}
+	noFloat := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float", Class: "float"}}
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonDepositDenied:    {retryOrRefund, sale(said(exchange.VerdictHit))},
 		workflows.ReasonDepositScreening: {retryOrRefund, sale(said(exchange.VerdictUnknown))},

@@ -76,6 +76,9 @@ type waiting func(ctx workflow.Context, ready func() bool)
 
 // pause waits for a time, or until ready.
 func (w waiting) pause(ctx workflow.Context, d time.Duration, summary string, ready func() bool) {
+	if ready() {
+		return
+	}
 	timed, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	timer := workflow.NewTimerWithOptions(timed, d, workflow.TimerOptions{Summary: summary})

@@ -1,0 +1,230 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+// Limits of paying an order or a refund out.
+const (
+	busyPause      = 5 * time.Minute // after the operator was busy
+	maxBusy        = 3               // payouts that are repeated without an operator
+	floatPause     = 5 * time.Minute // between checks whether there is enough float
+	floatQuestions = 30 * time.Minute
+	trialPause     = 2 * time.Minute // how long a payout on trial delays the next one
+)
+
+// momoTries pays out an order or a refund for the flow that owes it, by a child for each try. The next payout is made only
+// after the previous one was definitely refused, so that no two can pay.
+type momoTries struct {
+	*flow
+	in    MomoPayoutInput // of the next try
+	child child
+	owed  func() bool // reports whether the object is still to be paid
+	card  func(waits string, until time.Time) card
+	// refund carries out an operator's refund: it returns the crypto of an order, and confirms the payee of a refund.
+	refund func(ctx workflow.Context, proof activities.Proof, why string) error
+	// own decides how to go on after results that only some objects have, and reports whether it did; nil when there are none.
+	own func(ctx workflow.Context, r MomoPayoutResult) bool
+
+	running bool      // a child runs, which takes commands and callbacks
+	rests   string    // what the next try waits for while no child runs and the flow takes a retry; empty otherwise
+	again   bool      // an operator ended that rest
+	busy    int       // tries that were repeated because the operator was busy
+	short   time.Time // since when the float is too small; zero while it is not
+	claimed time.Time // since when a source reports that a refused payout was made; zero while no source does
+	full    bool      // the last try failed at the payee's daily limit
+}
+
+// run reports whether the object was paid: by a payout, or by a receipt that an operator found. Otherwise it is owed no more.
+func (p *momoTries) run(ctx workflow.Context) bool {
+	p.commands.pass = p.pass
+	defer func() { p.commands.pass = nil }()
+	for p.owed() {
+		p.floated = false // a signal from here on may be about float that this try did not see
+		result, err := p.pay(ctx)
+		switch {
+		case err != nil:
+			p.park(ctx, MomoPayoutResult{Reason: string(ReasonStepFailed)}, err)
+		case result.Completed:
+			p.commands.unpark(ctx, WaitsForNothing)
+			return true
+		default:
+			p.unpaid(ctx, result)
+		}
+	}
+	return false
+}
+
+// pay runs the child that makes one payout.
+func (p *momoTries) pay(ctx workflow.Context) (MomoPayoutResult, error) {
+	if p.commands.reason == "" {
+		p.commands.describe(ctx, p.card("the mobile money operator", time.Time{}))
+	}
+	return runWatched(ctx, p.child, MomoPayout, p.in, p.until, func(running bool) { p.running = running })
+}
+
+// unpaid decides how to go on after a try that paid nothing.
+func (p *momoTries) unpaid(ctx workflow.Context, r MomoPayoutResult) {
+	short, claimed := r.Class == exchange.ClassFloat, Reason(r.Reason) == payoutReasons[p.in.Object.Type][activities.PayoutClaimed]
+	if r.Refused {
+		p.in.Try = max(p.in.Try, r.Try) + 1
+	}
+	p.short, p.claimed = since(ctx, p.short, short), since(ctx, p.claimed, claimed)
+	full := r.Class == exchange.ClassPayeeDay && !p.full
+	p.full = full
+	switch {
+	case p.own != nil && p.own(ctx, r):
+	case full:
+		p.awaitDay(ctx)
+	case r.Refused && r.Class == exchange.ClassBusy && p.busy < maxBusy:
+		p.busy++
+		p.rest(ctx, busyPause, "Pay again", "the mobile money operator, which was busy", never)
+	case short:
+		p.awaitFloat(ctx)
+	case r.Class == exchange.ClassTrial:
+		p.commands.unpark(ctx, WaitsForMomo)
+		p.note(ctx, exchange.WaitSuspended)
+		p.rest(ctx, trialPause, "Check whether the payout on trial was accepted", "another payout, on trial after our credential was refused", p.moreFloat)
+	default:
+		p.park(ctx, r, nil)
+	}
+}
+
+// since returns the start of a state: now when it begins, zero while it does not hold.
+func since(ctx workflow.Context, before time.Time, holds bool) time.Time {
+	switch {
+	case !holds:
+		return time.Time{}
+	case before.IsZero():
+		return workflow.Now(ctx)
+	}
+	return before
+}
+
+// park waits for an operator's decision and carries it out; one that can't be carried out parks the flow again. A payout
+// that waits for our credential also goes on after a signal that the breaker was closed, and one that a source claims to be
+// made is checked from time to time, because the check of late evidence does not notify this flow.
+func (p *momoTries) park(ctx workflow.Context, r MomoPayoutResult, cause error) {
+	reason, detail := Reason(r.Reason), exchange.WaitOperator
+	if r.Class == exchange.ClassCredential && !r.Refused {
+		detail = exchange.WaitSuspended
+	}
+	woken := func() bool {
+		return p.commands.hasDecision() || (p.floated && r.Class == exchange.ClassCredential)
+	}
+	for {
+		p.commands.park(ctx, reason, cause)
+		p.note(ctx, detail)
+		if p.claimed.IsZero() {
+			p.until(ctx, woken)
+		} else {
+			waiting(p.until).pause(ctx, slower(ctx, refundGlance, p.claimed), "Check whether the claim is settled", woken)
+		}
+		if !p.commands.hasDecision() {
+			break
+		}
+		if cause = p.apply(ctx, reason, p.commands.take()); cause == nil {
+			break
+		}
+	}
+	p.commands.unpark(ctx, WaitsForMomo)
+}
+
+// apply carries out an operator's decision. The try after a receipt finds the object paid.
+func (p *momoTries) apply(ctx workflow.Context, reason Reason, d decision) error {
+	switch d.verb {
+	case activities.VerbRefund:
+		return p.refund(ctx, d.proof, string(reason))
+	case activities.VerbResolve:
+		return p.settle(ctx, d.proof)
+	}
+	return nil
+}
+
+// settle completes the object by the receipt of a payout, or of a payment by other means. It names no attempt: the flow may
+// have been started again, and then doesn't know which one was the last.
+func (p *momoTries) settle(ctx workflow.Context, proof activities.Proof) error {
+	in := activities.SettlePayoutInput{Object: p.in.Object, Proof: proof}
+	err := do(ctx, rail, "Settle the payout", payouts.SettlePayout, in)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("the payout could not be settled", "error", err)
+	}
+	return err
+}
+
+// awaitFloat waits until there may be enough float, and parks the flow after a while.
+func (p *momoTries) awaitFloat(ctx workflow.Context) {
+	p.note(ctx, exchange.WaitFloat)
+	if workflow.Now(ctx).Sub(p.short) >= floatQuestions {
+		p.commands.park(ctx, payoutReasons[p.in.Object.Type][activities.PayoutFloatShort], nil)
+	}
+	p.rest(ctx, slower(ctx, floatPause, p.short), "Check whether there is enough float", "more float", p.moreFloat)
+	if p.commands.hasDecision() { // a retry
+		p.commands.take()
+		p.commands.unpark(ctx, WaitsForMomo)
+	}
+}
+
+// eastAfrica is the operator's offset from UTC; there is no daylight saving time.
+const eastAfrica = 3 * time.Hour
+
+// nextDay is one minute past the start of the operator's next day: the database's clock may be slow, and at midnight it
+// would count another payout for the day before.
+func nextDay(now time.Time) time.Time {
+	return now.Add(eastAfrica).Truncate(24 * time.Hour).Add(24*time.Hour + time.Minute - eastAfrica)
+}
+
+// awaitDay waits for the operator's next day, when the payee's daily limit starts again. If the limit refuses that payout
+// too, the flow parks.
+func (p *momoTries) awaitDay(ctx workflow.Context) {
+	p.note(ctx, exchange.WaitPayeeDay)
+	now := workflow.Now(ctx)
+	p.rest(ctx, nextDay(now).Sub(now), "Wait for the operator's next day", "the next day: the mobile money operator's daily limit for this payee is reached", never)
+	if p.again {
+		p.full = false // the day has not passed, so the limit may refuse once more
+	}
+}
+
+// rest shows what the flow waits for, and waits for a time, until ready, or until an operator's retry.
+func (p *momoTries) rest(ctx workflow.Context, d time.Duration, summary, waits string, ready func() bool) {
+	if p.commands.reason == "" {
+		p.commands.describe(ctx, p.card(waits, workflow.Now(ctx).Add(d)))
+	}
+	p.rests, p.again = waits, false
+	waiting(p.until).pause(ctx, d, summary, func() bool { return ready() || p.again || p.commands.hasDecision() })
+	p.rests = ""
+}
+
+func never() bool { return false }
+
+func (p *momoTries) moreFloat() bool { return p.floated }
+
+// pass forwards an operator's command to the child. Between two tries there is none, and a retry ends the wait.
+func (p *momoTries) pass(ctx workflow.Context, name string, ref CommandRef) error {
+	switch {
+	case p.rests != "" && name == activities.VerbRetry:
+		p.again = true
+		return nil
+	case p.rests != "":
+		return refuse(exchange.CodeStateConflict, "The payout takes a retry only. It waits for "+p.rests+".")
+	case !p.running:
+		return refuse(exchange.CodeStateConflict, "The payout is not being made now.")
+	}
+	return workflow.SignalExternalWorkflow(ctx, p.child.id, "", name, ref).Get(ctx, nil)
+}
+
+// wake forwards a callback to the child. One that comes while no child runs is stored, and the next child finds it.
+func (p *momoTries) wake(ctx workflow.Context, ref CallbackRef) {
+	if !p.running {
+		return
+	}
+	err := workflow.SignalExternalWorkflow(ctx, p.child.id, "", SignalCallback, ref).Get(ctx, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("a callback could not be forwarded to the child flow", "error", err)
+	}
+}
