@@ -20,12 +20,28 @@ import (
 // entitled, wrong and locked. The code of an inactive account belongs to our set-up as well.
 const credentialNumbers = 3
 
-// together runs sales in parallel, and WatchFloat every five minutes, as its schedule does.
-func together(ctx workflow.Context, all []workflows.OffRampInput) error {
-	for _, in := range all {
-		o := workflow.ChildWorkflowOptions{WorkflowID: workflows.OffRampID(in.Request.ID), TaskQueue: workflows.QueueFlows}
-		workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, o), workflows.OffRamp, in)
+// crowd is what pays out to many phones at once.
+type crowd struct {
+	Sales   []workflows.OffRampInput
+	Refunds []workflows.LatePaymentInput
+}
+
+// together runs sales and refunds in parallel, and WatchFloat every five minutes, as its schedule does. The refunds begin
+// when the crypto of the sales has come.
+func together(ctx workflow.Context, all crowd) error {
+	as := func(id string) workflow.Context {
+		return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueFlows})
 	}
+	for _, in := range all.Sales {
+		workflow.ExecuteChildWorkflow(as(workflows.OffRampID(in.Request.ID)), workflows.OffRamp, in)
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		_ = workflow.Sleep(ctx, firstPayouts)
+		for _, in := range all.Refunds {
+			_ = workflow.Sleep(ctx, time.Second)
+			workflow.ExecuteChildWorkflow(as(workflows.LatePaymentID(in.AttemptID)), workflows.LatePayment, in)
+		}
+	})
 	for {
 		if err := workflow.Sleep(ctx, 5*time.Minute); err != nil {
 			return err
@@ -34,37 +50,64 @@ func together(ctx workflow.Context, all []workflows.OffRampInput) error {
 	}
 }
 
-// Case 18, with every payout number of the sandbox at once and healthy sales among them: a payout that is refused because of
-// our credential parks alone, and two in a row suspend payouts. After an officer closes the breaker, all suspended sales
-// continue. Payouts without an answer delay no other one.
+// firstPayouts is when the first payouts have been sent, of which the operator refuses two because of our credential.
+const firstPayouts = 63 * time.Second
+
+// owes books money that came late for an order that its customer had cancelled, so that it is owed to the phone.
+func (w *harness) owes(m storetest.Market, magic string) workflows.LatePaymentInput {
+	w.t.Helper()
+	by := storetest.PrincipalOf(m.Customer)
+	o, err := w.store.OpenOrder(w.t.Context(), exchange.OrderRequest{
+		ID: storetest.NewID(w.t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: money.Must(money.USDT, bought), Phone: phone(magic),
+	}, by)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a := storetest.Attempt(w.t, w.store, o)
+	if _, err = w.store.RecordFailure(w.t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"}); err == nil {
+		_, err = w.store.CloseOrder(w.t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailCancelled, by)
+	}
+	if err == nil {
+		_, err = w.store.AcceptPayment(w.t.Context(), a.ID, storetest.Paid(w.t, o.Price.Fiat), w.now())
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return workflows.LatePaymentInput{AttemptID: a.ID, OrderID: o.ID}
+}
+
+// Case 18, with every payout number of the sandbox at once, as a sale and as a refund, and healthy ones among them: a payout
+// that is refused because of our credential parks alone, and two in a row suspend payouts. After an officer closes the
+// breaker, everything that was suspended continues. Payouts without an answer delay no other one.
 func TestCatalogue18_EveryNumberAtOnce(t *testing.T) {
 	t.Parallel()
 	w := openSales(t)
+	purchases := storetest.NewMarket(t, w.store)
 	var healthy, all []exchange.OrderRequest
+	var in crowd
 	for _, b := range sandbox.Behaviours() {
 		if b.Magic == "" || b.Magic == "00" || !slices.Contains(b.Ops, sandbox.OpPayout) {
 			continue
 		}
-		all = append(all, w.sale(b.Magic))
+		all, in.Refunds = append(all, w.sale(b.Magic)), append(in.Refunds, w.owes(purchases, b.Magic))
 		if len(all)%4 == 0 {
 			r := w.sale("00")
-			healthy, all = append(healthy, r), append(all, r)
+			healthy, all, in.Refunds = append(healthy, r), append(all, r), append(in.Refunds, w.owes(purchases, "00"))
 		}
 	}
 	for _, escrow := range storetest.EscrowPool(t, w.store, exchange.Tron, len(all)) {
 		storetest.Gas(t, w.store, escrow.ID, money.Must(money.TRX, "100"))
 	}
+	for _, r := range all {
+		in.Sales = append(in.Sales, workflows.OffRampInput{Request: r, Actor: workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}})
+	}
 	officer := storetest.PrincipalOf(storetest.User(t, w.store, exchange.RoleTreasury))
 	closings := 0
 	w.stopAfter = 12 * time.Hour
-	inputs := make([]workflows.OffRampInput, len(all))
-	for i, r := range all {
-		inputs[i] = workflows.OffRampInput{Request: r, Actor: workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}}
-	}
-	w.play("sales", together, inputs, func(env *testsuite.TestWorkflowEnvironment) {
+	w.play("payouts", together, in, func(env *testsuite.TestWorkflowEnvironment) {
 		env.RegisterWorkflow(together)
 		for i, r := range all {
-			at := 63*time.Second + time.Duration(i)*time.Second
+			at := firstPayouts + time.Duration(i)*time.Second
 			if r.Phone == phone("65") || r.Phone == phone("66") { // refused in a row, while the first of the others are pending
 				at = time.Minute
 			}
@@ -88,48 +131,55 @@ func TestCatalogue18_EveryNumberAtOnce(t *testing.T) {
 	if b, err := w.store.Breaker(t.Context(), provider); err != nil || b.State() != exchange.BreakerClosed || closings == 0 {
 		t.Errorf("in the end the breaker is %+v after %d closings, %v", b, closings, err)
 	}
-	paid := map[uuid.UUID]int{}
 	for _, r := range all {
 		if o := w.order(r.ID); o.StatusDetail == exchange.WaitSuspended {
 			t.Errorf("the sale to %s is still suspended", r.Phone)
 		}
-		payouts, err := w.store.Payouts(t.Context(), r.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, a := range payouts {
-			if a.Status == exchange.AttemptSucceeded {
-				paid[r.ID]++
-			}
-		}
-		if paid[r.ID] > 1 {
-			t.Errorf("the sale to %s was paid %d times", r.Phone, paid[r.ID])
+		w.succeeded(r.ID)
+	}
+	for _, r := range in.Refunds {
+		if paid := w.succeeded(r.OrderID); !paid && w.order(r.OrderID).PaymentPhone.Digits() == phone("00") {
+			t.Errorf("the healthy refund of order %s was not paid", r.OrderID)
 		}
 	}
 	w.wantOnlyProven()
 }
 
-// wantOnlyProven checks that no flow stays suspended, and that only the sales that the operator refused because of our
-// credential are parked with it.
+// succeeded checks that at most one payout of an order or of its refund succeeded, and reports whether one did.
+func (w *harness) succeeded(order uuid.UUID) bool {
+	w.t.Helper()
+	all, err := w.store.Payouts(w.t.Context(), order)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all = slices.DeleteFunc(all, func(a exchange.PaymentAttempt) bool { return a.Status != exchange.AttemptSucceeded })
+	if len(all) > 1 {
+		w.t.Errorf("order %s was paid out %d times", order, len(all))
+	}
+	return len(all) > 0
+}
+
+// wantOnlyProven checks that no flow stays suspended, and that only the sales and refunds that the operator refused because
+// of our credential are parked with it.
 func (w *harness) wantOnlyProven() {
 	w.t.Helper()
 	w.signs.mu.Lock()
 	defer w.signs.mu.Unlock()
-	refused := 0
+	refused := map[workflows.Reason]int{}
 	for flow, calls := range w.signs.calling {
 		reasons := w.signs.reasons[flow]
 		if !calls || len(reasons) == 0 {
 			continue
 		}
 		last := reasons[len(reasons)-1]
-		if last == workflows.ReasonMomoSuspended {
+		if last == workflows.ReasonMomoSuspended || last == workflows.ReasonRefundSuspended {
 			w.t.Errorf("%s is left suspended", flow)
 		}
-		if last == workflows.ReasonMomoCredential {
-			refused++
-		}
+		refused[last]++
 	}
-	if refused != credentialNumbers {
-		w.t.Errorf("%d sales are parked because of our credential, want the %d that were refused", refused, credentialNumbers)
+	for _, r := range []workflows.Reason{workflows.ReasonMomoCredential, workflows.ReasonRefundCredential} {
+		if refused[r] != credentialNumbers {
+			w.t.Errorf("%d flows are parked with %s, want the %d that were refused", refused[r], r, credentialNumbers)
+		}
 	}
 }

@@ -152,11 +152,18 @@ func TestCatalogue16_ResultAndStatusDisagree(t *testing.T) {
 	})
 }
 
-// Case 19: the operator's payout account is short, and the operator reports that only after accepting the payout.
+// Case 19: the operator's payout account is short, and the operator reports that only after accepting the payout. The refund
+// waits for float and is paid under a new id.
 func TestCatalogue19_TheOperatorsFloatIsShort(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	w.retried("utility_short")
+	w.fault("utility_short", sandbox.OpPayout)
+	r := w.request("00")
+	w.giveBack(r)
+	w.parked(workflows.OnRampID(r.ID))
+	if ids := w.payouts(); len(ids) != 2 || ids[1] != activities.PayoutID(w.refund().ID, 2).String() {
+		t.Errorf("the operator took payouts under %v", ids)
+	}
 }
 
 // Case 19, by our own books: a payout without float is sent only when the float is topped up.
