@@ -79,7 +79,8 @@ func failed(o exchange.Observation) Verdict {
 	return Verdict{State: Failed, Proof: o}
 }
 
-// proven lists the receipts that two different sources confirm: the callback's first, then the oldest first.
+// proven lists the receipts that two different sources confirm: the callback's first, then those over the prompt's amount,
+// then the oldest first.
 func (c collection) proven() []exchange.Observation {
 	list := c.byOfficer()
 	if o := c.callback; o.State == exchange.SeenSucceeded && o.Receipt != "" && o.Amount.Positive() && c.confirmed(o) {
@@ -87,7 +88,7 @@ func (c collection) proven() []exchange.Observation {
 	}
 	rest := slices.Clone(c.Receipts)
 	slices.SortStableFunc(rest, func(a, b exchange.Observation) int {
-		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Receipt, b.Receipt))
+		return cmp.Or(cmp.Compare(c.deviation(a), c.deviation(b)), a.At.Compare(b.At), strings.Compare(a.Receipt, b.Receipt))
 	})
 	for _, r := range rest {
 		known := slices.ContainsFunc(list, func(o exchange.Observation) bool { return o.Receipt == r.Receipt })
@@ -117,28 +118,47 @@ func (c collection) byOfficer() []exchange.Observation {
 	return nil
 }
 
+// deviation is 1 for a payment of another amount than the prompt's, else 0.
+func (c collection) deviation(o exchange.Observation) int {
+	if o.Amount.Equal(c.Attempt.Amount) {
+		return 0
+	}
+	return 1
+}
+
 // confirmed reports whether another source confirms an observation of a payment. The query names neither receipt nor amount,
-// so it confirms a callback only if that has our amount and payer, and another row only if it is from the time of the
-// prompt.
+// so it confirms only a payment of the prompt's amount: a callback with our payer, or a row from the time of the prompt.
 //
-// Two rows prove a payment without the prompt's own channels, unless the prompt is still open: then they are the payment of
-// another prompt.
+// Two rows prove a payment without the prompt's own channels, except one that belongs elsewhere (see elsewhere).
 func (c collection) confirmed(o exchange.Observation) bool {
 	for _, r := range c.Receipts {
-		if o.Source != exchange.SourceCallback && c.Query.State == exchange.SeenPending {
+		if o.Source != exchange.SourceCallback && c.elsewhere(o) {
 			break
 		}
 		if r.Source != o.Source && r.Receipt == o.Receipt && r.Amount.Equal(o.Amount) {
 			return true
 		}
 	}
-	if c.Query.State != exchange.SeenSucceeded {
+	if c.Query.State != exchange.SeenSucceeded || c.deviation(o) != 0 {
 		return false
 	}
 	if o.Source == exchange.SourceCallback {
-		return o.Amount.Equal(c.Attempt.Amount) && (o.Phone == "" || o.Phone == c.Attempt.Phone)
+		return o.Phone == "" || o.Phone == c.Attempt.Phone
 	}
 	return !o.At.Before(c.Attempt.CreatedAt.Add(-StatementLead))
+}
+
+// elsewhere reports whether a row is not of this prompt's payment. While the prompt is open, it is that of another prompt. A
+// paid prompt moved its own amount, so a row over another amount is of a payment by hand, which would end the order as
+// underpaid or overpaid; so it does while the prompt may still be paid.
+func (c collection) elsewhere(row exchange.Observation) bool {
+	switch {
+	case c.Query.State == exchange.SeenPending:
+		return true
+	case c.deviation(row) == 0, c.Query.State == exchange.SeenFailed, c.callback.State == exchange.SeenFailed && c.Query.State != exchange.SeenSucceeded:
+		return false
+	}
+	return c.Query.State == exchange.SeenSucceeded || !c.overdue()
 }
 
 // wantsStatement reports whether the operator's statement could decide what the quick sources left open.

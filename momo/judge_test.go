@@ -40,49 +40,64 @@ func TestTwoSourcesDecide(t *testing.T) {
 	declined.Class = exchange.ClassDeclined
 	early := row
 	early.At = prompted.Add(-time.Hour)
+	tooMuch := said(exchange.SourceConfirmation, yes, "R9", "250000")
+	byHand, byHandListed := said(exchange.SourceConfirmation, yes, "R0", "1"), said(exchange.SourceStatement, yes, "R0", "1")
+	byHand.At, byHandListed.At = prompted, prompted
 	for name, c := range map[string]struct {
 		callback, query exchange.Observation
 		rows            []exchange.Observation
 		rivals          bool
 		note            string
 		want            State
+		paid            string // the proof's receipt, where several are named
 	}{
-		"no evidence":                         {want: Pending},
-		"callback alone":                      {callback: callback(yes, "R1", "1294"), query: query(silent), want: Claimed},
-		"callback and question":               {callback: callback(yes, "R1", "1294"), query: query(yes), want: Paid},
-		"callback and notice":                 {callback: callback(yes, "R1", "1294"), rows: rows(notice), want: Paid},
-		"callback and another receipt":        {callback: callback(yes, "R2", "1294"), rows: rows(notice), want: Claimed},
-		"callback and another amount":         {callback: callback(yes, "R1", "1300"), rows: rows(notice), query: query(silent), want: Claimed},
-		"too much, vouched by the question":   {callback: callback(yes, "R1", "1300"), query: query(yes), want: Disputed},
-		"another payer":                       {callback: stranger, query: query(yes), want: Disputed},
-		"another payer, vouched by a row":     {callback: stranger, query: query(yes), rows: rows(row), want: Paid},
-		"no receipt":                          {callback: callback(yes, "", "1294"), query: query(yes), want: Disputed},
-		"question alone":                      {query: query(yes), want: Receipt},
-		"question and row":                    {query: query(yes), rows: rows(row), want: Paid},
-		"question and a row from before":      {query: query(yes), rows: rows(early), want: Receipt},
-		"row alone":                           {query: query(silent), rows: rows(row), want: Claimed},
-		"row and notice":                      {query: query(silent), rows: rows(row, notice), want: Paid},
-		"row and notice, the prompt is open":  {query: query(pending), rows: rows(row, notice), want: Claimed},
-		"callback paid, question failed":      {callback: callback(yes, "R1", "1294"), query: query(no), want: Disputed},
-		"the statement settles it":            {callback: callback(yes, "R1", "1294"), query: query(no), rows: rows(row), want: Paid},
-		"callback failed, question paid":      {callback: callback(no, "", ""), query: query(yes), want: Receipt},
-		"callback failed":                     {callback: callback(no, "", ""), query: query(silent), want: Failed},
-		"question failed":                     {query: query(no), want: Failed},
-		"declined":                            {callback: declined, query: query(no), want: Declined},
-		"failed, and a row of another prompt": {query: query(no), rows: rows(row), rivals: true, want: Failed},
-		"failed, and a row":                   {query: query(no), rows: rows(row), want: Disputed},
-		"a person and a row":                  {query: query(silent), rows: rows(row), note: "R1", want: Paid},
-		"a person and another row":            {query: query(silent), rows: rows(row), note: "R9", want: Claimed},
-		"a person and the question":           {query: query(yes), note: "UKL0000001", want: Paid},
-		"a person alone":                      {query: query(silent), note: "UKL0000001", want: Pending},
+		"no evidence":                                {want: Pending},
+		"callback alone":                             {callback: callback(yes, "R1", "1294"), query: query(silent), want: Claimed},
+		"callback and question":                      {callback: callback(yes, "R1", "1294"), query: query(yes), want: Paid},
+		"callback and notice":                        {callback: callback(yes, "R1", "1294"), rows: rows(notice), want: Paid},
+		"callback and another receipt":               {callback: callback(yes, "R2", "1294"), rows: rows(notice), want: Claimed},
+		"callback and another amount":                {callback: callback(yes, "R1", "1300"), rows: rows(notice), query: query(silent), want: Claimed},
+		"too much, vouched by the question":          {callback: callback(yes, "R1", "1300"), query: query(yes), want: Disputed},
+		"another payer":                              {callback: stranger, query: query(yes), want: Disputed},
+		"another payer, vouched by a row":            {callback: stranger, query: query(yes), rows: rows(row), want: Paid},
+		"no receipt":                                 {callback: callback(yes, "", "1294"), query: query(yes), want: Disputed},
+		"question alone":                             {query: query(yes), want: Receipt},
+		"question and row":                           {query: query(yes), rows: rows(row), want: Paid},
+		"question and a row from before":             {query: query(yes), rows: rows(early), want: Receipt},
+		"row alone":                                  {query: query(silent), rows: rows(row), want: Claimed},
+		"row and notice":                             {query: query(silent), rows: rows(row, notice), want: Paid},
+		"row and notice, the prompt is open":         {query: query(pending), rows: rows(row, notice), want: Claimed},
+		"callback paid, question failed":             {callback: callback(yes, "R1", "1294"), query: query(no), want: Disputed},
+		"the statement settles it":                   {callback: callback(yes, "R1", "1294"), query: query(no), rows: rows(row), want: Paid},
+		"notice over another amount":                 {query: query(yes), rows: rows(tooMuch), want: Receipt},
+		"notice over another amount, and a row":      {query: query(yes), rows: rows(tooMuch, row), want: Paid, paid: "R1"},
+		"by hand, the callback is late":              {query: query(yes), rows: rows(byHand, byHandListed), want: Receipt},
+		"by hand, the prompt's row is there":         {query: query(yes), rows: rows(byHand, byHandListed, row), want: Paid, paid: "R1"},
+		"by hand, and no answer yet":                 {query: query(silent), rows: rows(byHand, byHandListed), want: Claimed},
+		"by hand, the prompt failed":                 {query: query(no), rows: rows(byHand, byHandListed), want: Paid},
+		"callback over another amount, and a notice": {callback: callback(yes, "R9", "250000"), query: query(yes), rows: rows(tooMuch), want: Paid},
+		"callback failed, question paid":             {callback: callback(no, "", ""), query: query(yes), want: Receipt},
+		"callback failed":                            {callback: callback(no, "", ""), query: query(silent), want: Failed},
+		"question failed":                            {query: query(no), want: Failed},
+		"declined":                                   {callback: declined, query: query(no), want: Declined},
+		"failed, and a row of another prompt":        {query: query(no), rows: rows(row), rivals: true, want: Failed},
+		"failed, and a row":                          {query: query(no), rows: rows(row), want: Disputed},
+		"a person and a row":                         {query: query(silent), rows: rows(row), note: "R1", want: Paid},
+		"a person and another row":                   {query: query(silent), rows: rows(row), note: "R9", want: Claimed},
+		"a person and the question":                  {query: query(yes), note: "UKL0000001", want: Paid},
+		"a person alone":                             {query: query(silent), note: "UKL0000001", want: Pending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{
 				Attempt: exchange.PaymentAttempt{Direction: exchange.Collection, Amount: asked, Phone: "254712345678", CreatedAt: prompted},
 				Reports: reports(exchange.CallbackResult, c.callback), Query: c.query, Receipts: c.rows, Rivals: c.rivals, Vouched: c.note, Now: prompted,
 			}
-			if got := Judge(e); got.State != c.want {
+			got := Judge(e)
+			if got.State != c.want {
 				t.Errorf("judged %q, want %q", got.State, c.want)
+			}
+			if c.paid != "" && got.Proof.Receipt != c.paid {
+				t.Errorf("paid by %s, want %s", got.Proof.Receipt, c.paid)
 			}
 		})
 	}
