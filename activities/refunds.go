@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -11,7 +12,8 @@ import (
 // RefundStore is the database interface of decisions about refunds.
 type RefundStore interface {
 	commandStore
-	ConfirmPayee(ctx context.Context, refundID uuid.UUID, by exchange.Principal) (exchange.Refund, error)
+	// ConfirmPayee confirms a doubtful payee by a command that was written at a time.
+	ConfirmPayee(ctx context.Context, refundID uuid.UUID, written time.Time, by exchange.Principal) (exchange.Refund, error)
 	RefundException(ctx context.Context, exceptionID uuid.UUID, by exchange.Principal) (exchange.Refund, error)
 	ResolveException(ctx context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, by exchange.Principal) (exchange.PaymentException, error)
 }
@@ -26,15 +28,19 @@ type ConfirmPayeeInput struct {
 	Proof    Proof     `json:"proof"`
 }
 
-// ConfirmPayee records our operator's decision about a doubtful payee. A command about an exception only asks for the refund
-// and is refused: of two operators who ask at once, the second must not confirm the payee by accident.
+// ConfirmPayee records our operator's decision about a doubtful payee. A command about an exception, or one from before the
+// payee was in doubt, only asks for the refund and is refused: of two operators who ask at once, the second must not confirm
+// the payee by accident.
 func (r *Refunds) ConfirmPayee(ctx context.Context, in ConfirmPayeeInput) error {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
 	if in.Proof.Object.Type == ObjectException {
 		return Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "The refund is already open. Confirm its payee with a command about the order."))
 	}
-	_, err := r.Store.ConfirmPayee(ctx, in.RefundID, in.Proof.Principal())
+	c, err := r.Store.UseCommand(ctx, in.Proof.CommandID, in.Proof.Object.Type, in.Proof.Object.ID)
+	if err == nil {
+		_, err = r.Store.ConfirmPayee(ctx, in.RefundID, c.CreatedAt, in.Proof.Principal())
+	}
 	return Failure(ctx, err)
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -37,8 +38,8 @@ const confirmPayee = `
 UPDATE refunds SET payee_confirmed = true, updated_at = $2, version = version + 1 WHERE id = $1 AND version = $3 RETURNING ` + refundColumns
 
 // ConfirmPayee lets a refund that waits for an officer go to the phone that was prompted. A repeated call changes
-// nothing; a refund that does not wait is CodeStateConflict.
-func (s *Store) ConfirmPayee(ctx context.Context, refundID uuid.UUID, by exchange.Principal) (exchange.Refund, error) {
+// nothing; a refund that does not wait is CodeStateConflict, and so is a command that was written before it waited.
+func (s *Store) ConfirmPayee(ctx context.Context, refundID uuid.UUID, written time.Time, by exchange.Principal) (exchange.Refund, error) {
 	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.Refund, exchange.Posting, error) {
 		var none exchange.Posting
 		o, before, err := t.lockedRefund(ctx, refundID)
@@ -51,6 +52,9 @@ func (s *Store) ConfirmPayee(ctx context.Context, refundID uuid.UUID, by exchang
 		}
 		if before.Status != exchange.RefundNeedsReview {
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The payee of a refund that is %s is not in question.", before.Status)
+		}
+		if !written.After(before.UpdatedAt) {
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The refund was requested by somebody else at the same time. Confirm its payee with a new command.")
 		}
 		var after exchange.Refund
 		if err := t.Get(ctx, &after, confirmPayee, refundID, t.s.now(), before.Version); err != nil {

@@ -198,7 +198,11 @@ func TestRefundIsHeldWhenSomebodyElsePaid(t *testing.T) {
 				t.Errorf("a repetition pays it: %+v, %v", begun, err)
 			}
 			wantBalance(t, s, float(), "1000000", "0")
-			twice(t, sameRefund, func() (exchange.Refund, error) { return s.ConfirmPayee(ctx, refund.ID, officer) })
+			if _, err := s.ConfirmPayee(ctx, refund.ID, now.UpdatedAt, officer); exchange.CodeOf(err) != exchange.CodeStateConflict {
+				t.Errorf("confirmed by a command from before the doubt: %v", err)
+			}
+			written := time.Now()
+			twice(t, sameRefund, func() (exchange.Refund, error) { return s.ConfirmPayee(ctx, refund.ID, written, officer) })
 			if begun, err := s.BeginPayout(ctx, exchange.PayoutOfRefund(refund.ID), a); err != nil || begun.ID != a.ID {
 				t.Errorf("confirmed, %+v, %v", begun, err)
 			}

@@ -88,7 +88,7 @@ var decisionsByTwo = map[string]func(*testing.T) decidedByTwo{
 		}
 		refundLimit(t, s, "999")
 		return decidedByTwo{s, refund.ID, func(by exchange.Principal) error {
-			_, err := s.ConfirmPayee(t.Context(), refund.ID, by)
+			_, err := s.ConfirmPayee(t.Context(), refund.ID, time.Now(), by)
 			return err
 		}, `UPDATE refunds SET payee_confirmed = true, version = version + 1`}
 	},

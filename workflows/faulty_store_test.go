@@ -235,8 +235,8 @@ func (s *faultyStore) Breaker(ctx context.Context, provider string) (exchange.Br
 	return s.Store.Breaker(ctx, provider)
 }
 
-func (s *faultyStore) ConfirmPayee(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.Refund, error) {
-	return result(s, "ConfirmPayee", func() (exchange.Refund, error) { return s.Store.ConfirmPayee(ctx, id, by) })
+func (s *faultyStore) ConfirmPayee(ctx context.Context, id uuid.UUID, written time.Time, by exchange.Principal) (exchange.Refund, error) {
+	return result(s, "ConfirmPayee", func() (exchange.Refund, error) { return s.Store.ConfirmPayee(ctx, id, written, by) })
 }
 
 func (s *faultyStore) RefundException(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.Refund, error) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/chain"
 	"kivuko/exchange"
 	"kivuko/workflows"
@@ -45,4 +47,25 @@ func TestRefundOfADoubtfulPayer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two officers ask at once for the refund of an order. The second command was written before anybody knew that the payer
+// differs, so it must not confirm the payee.
+func TestSecondRequestForARefundConfirmsNoPayee(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.operator.stranger = true
+	w.chain.script = func(int) outcome { return outcome{refused: chain.ReasonBlocked} }
+	var second uuid.UUID
+	w.at(5*time.Minute, func() {
+		second = w.decree("refund")
+		w.command("refund")
+	})
+	w.at(6*time.Minute, func() { w.notifyFlow(second, "second") })
+	w.at(30*time.Minute, func() { w.command("resolve") })
+	w.run(t)
+	if n := len(w.operator.paidOut(w.request.ID)); n != 0 {
+		t.Errorf("%d payouts to a phone that is not the payer's, by a command that asked for the refund of the order", n)
+	}
+	ended(t, w, exchange.OrderFailed, exchange.DetailRefundOpen)
 }
