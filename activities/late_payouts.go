@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -13,7 +14,7 @@ import (
 const (
 	// PayoutSilent means that no source claims that the payout was made.
 	PayoutSilent = string(momo.Silent)
-	// PayoutDenied means that a source claimed it, and the operator has denied it twice since.
+	// PayoutDenied means that a source claimed it, and the operator has denied it twice since, or two officers have.
 	PayoutDenied = string(momo.Denied)
 )
 
@@ -30,7 +31,7 @@ type LatePayoutStep struct {
 // CheckLatePayout checks a payout when evidence comes after its flow ended or after it was settled. A success is booked when
 // two sources confirm it, whatever was recorded before: it completes an object that still waits, and is else booked as paid
 // twice. While only one source claims it, the state is PayoutPending; that is enough to begin no other payout of the object
-// and to keep an order's crypto here. A denial counts only if it is newer than the claim.
+// and to keep an order's crypto here. A denial, or the declaration of two officers, counts only if it is newer than the claim.
 func (p *Payouts) CheckLatePayout(ctx context.Context, in CheckPayoutInput) (LatePayoutStep, error) {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
@@ -44,6 +45,11 @@ func (p *Payouts) CheckLatePayout(ctx context.Context, in CheckPayoutInput) (Lat
 	}
 	e := momo.Evidence{Attempt: a, Late: true, Reports: reportsOf(ctx, p.Operator, a.ID, stored)}
 	v := momo.Judge(e)
+	if v.State == momo.Pending {
+		if v, err = p.declined(ctx, e, stored, v); err != nil {
+			return LatePayoutStep{}, Failure(ctx, err)
+		}
+	}
 	if v.State == momo.Pending && in.Ask { // without a claim nothing is asked, because each answer starts this check again
 		a.CallbackToken = payoutToken(p.CallbackKey, a.ID)
 		e.Reports = append(e.Reports, momo.Report{Kind: exchange.CallbackStatus, Observation: p.Operator.Resolve(ctx, a)})
@@ -60,6 +66,21 @@ func (p *Payouts) CheckLatePayout(ctx context.Context, in CheckPayoutInput) (Lat
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
 	return p.lateStep(ctx, a.Pays(), a.ID, string(v.State))
+}
+
+// declined turns a claim into a denial when two officers have declared since that the payout was not made. A later claim counts
+// again.
+func (p *Payouts) declined(ctx context.Context, e momo.Evidence, stored []exchange.MomoCallback, v momo.Verdict) (momo.Verdict, error) {
+	at, err := p.Store.ClaimDeclined(ctx, e.Attempt.ID)
+	if err != nil || at.IsZero() {
+		return v, err
+	}
+	later := slices.DeleteFunc(slices.Clone(stored), func(c exchange.MomoCallback) bool { return !c.ReceivedAt.After(at) })
+	e.Reports = reportsOf(ctx, p.Operator, e.Attempt.ID, later)
+	if momo.Judge(e).State == momo.Silent {
+		v.State = momo.Denied
+	}
+	return v, nil
 }
 
 // lateStep adds the exception about a payout that was made in addition to another payment.

@@ -40,6 +40,8 @@ type PayoutStore interface {
 	KeepOrderPayout(ctx context.Context, orderID uuid.UUID, by exchange.Principal) (exchange.OrderPayout, error)
 	// DeclaredUnpaid reports whether two officers declared an attempt unpaid.
 	DeclaredUnpaid(ctx context.Context, attemptID uuid.UUID) (bool, error)
+	// ClaimDeclined returns when two officers last declared that the refused payouts of a refund were not made.
+	ClaimDeclined(ctx context.Context, attemptID uuid.UUID) (time.Time, error)
 	// ReceiptNeedsSecond reports whether a second officer must confirm the receipt of a payout.
 	ReceiptNeedsSecond(ctx context.Context, of exchange.PayoutObject, receipt string) (bool, error)
 	// Payouts lists the attempts to pay out an order or its refunds, newest first.

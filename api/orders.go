@@ -226,7 +226,7 @@ func (s *server) operate(verb string) func(*call) error {
 // deliver sends the request's decision to the flow that pays the refund, or to the order's flow if there is no refund.
 func (s *server) deliver(c *call, o exchange.Order, refund uuid.UUID) error {
 	if refund != uuid.Nil {
-		return s.commandRefund(c, refund, c.objectID)
+		return s.commandRefund(c, refund, c.objectID, true)
 	}
 	return s.command(c, o, c.objectID)
 }

@@ -93,20 +93,18 @@ func (s *server) passAttestationOn(c *call, change exchange.ControlChange) {
 	case err != nil:
 	case about.RefundID == nil:
 		err = s.command(c, exchange.Order{ID: about.OrderID, Type: exchange.OffRampSell}, change.ID)
-	case about.Receipt == "":
-		// A retry of any other flow could send a payout.
-		err = s.Flows.CommandFlow(c.ctx, workflows.MomoPayoutID(exchange.PayoutOfRefund(*about.RefundID)), change.ID)
 	default:
-		err = s.commandRefund(c, *about.RefundID, change.ID)
+		// A retry of a flow that starts payouts could send one.
+		err = s.commandRefund(c, *about.RefundID, change.ID, about.Receipt != "")
 	}
 	if err != nil {
 		s.log.Warn("a payout's flow was not notified of its outcome", "change", change.ID, "order", about.OrderID, "error", err)
 	}
 }
 
-// commandRefund sends an operator's decision only to flows that pay the refund: that of its payout or, when that one has
-// ended, the flow that started it or checks late notices about it. A decision that was applied before is not sent again.
-func (s *server) commandRefund(c *call, refund, command uuid.UUID) error {
+// commandRefund sends an operator's decision only to flows of the refund: that of its payout or, when that one has ended, one
+// that checks late notices about it or, if starters is set, started it. A decision that was applied before is not sent again.
+func (s *server) commandRefund(c *call, refund, command uuid.UUID, starters bool) error {
 	refusal := s.Flows.CommandFlow(c.ctx, workflows.MomoPayoutID(exchange.PayoutOfRefund(refund)), command)
 	if exchange.CodeOf(refusal) != exchange.CodeNotFound {
 		return refusal
@@ -114,7 +112,7 @@ func (s *server) commandRefund(c *call, refund, command uuid.UUID) error {
 	if err := s.unused(c, command, refusal); err != nil {
 		return err
 	}
-	flows, err := s.flowsOfRefund(c, refund)
+	flows, err := s.flowsOfRefund(c, refund, starters)
 	if err != nil {
 		return err
 	}
@@ -131,9 +129,9 @@ func (s *server) commandRefund(c *call, refund, command uuid.UUID) error {
 	return refusal
 }
 
-// flowsOfRefund returns the ids of the flows that started the refund's payouts or check late notices about them. Before the
-// first payout, it is the flow that owes the refund.
-func (s *server) flowsOfRefund(c *call, id uuid.UUID) ([]string, error) {
+// flowsOfRefund returns the ids of the flows that check late notices about the refund's payouts and, if starters is set, of
+// those that started them. Before the first payout, that is the flow that owes the refund.
+func (s *server) flowsOfRefund(c *call, id uuid.UUID, starters bool) ([]string, error) {
 	r, err := s.Store.Refund(c.ctx, id)
 	if err != nil {
 		return nil, err
@@ -141,11 +139,14 @@ func (s *server) flowsOfRefund(c *call, id uuid.UUID) ([]string, error) {
 	payouts, err := s.Store.Payouts(c.ctx, r.OrderID)
 	var flows []string
 	for _, a := range payouts {
+		if a.RefundID == id && starters {
+			flows = append(flows, a.WorkflowID)
+		}
 		if a.RefundID == id {
-			flows = append(flows, a.WorkflowID, workflows.LatePayoutID(a.ID))
+			flows = append(flows, workflows.LatePayoutID(a.ID))
 		}
 	}
-	if len(flows) > 0 || err != nil {
+	if len(flows) > 0 || err != nil || !starters {
 		return flows, err
 	}
 	order, _, err := s.owes(c, r)

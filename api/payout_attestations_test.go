@@ -68,6 +68,16 @@ func refundUnheard(t *testing.T, s *store.Store) (order, refund uuid.UUID) {
 	return out.Order.ID, out.Refund.ID
 }
 
+// refundPayout is the only payout of an order.
+func refundPayout(t *testing.T, s *store.Store, order uuid.UUID) uuid.UUID {
+	t.Helper()
+	all, err := s.Payouts(t.Context(), order)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("the order has %d payouts, %v", len(all), err)
+	}
+	return all[0].ID
+}
+
 // unheardOf are the orders whose payouts have no result, by what is paid, with the call that notifies their flow.
 var unheardOf = map[string]func(*testing.T, *store.Store) (uuid.UUID, string){
 	"a sale": func(t *testing.T, s *store.Store) (uuid.UUID, string) {
@@ -141,8 +151,8 @@ func confirmReceipt(t *testing.T, unheard func(*testing.T, *store.Store) (uuid.U
 	}
 }
 
-// What officers attest about a refund reaches only flows of that refund, and a declaration only the flow of its payout,
-// which finds it by itself: a retry elsewhere could send another payout.
+// What officers attest about a refund reaches only flows of that refund, and a declaration only the flow of its payout or the
+// check of late notices about it, which find it by themselves: a retry elsewhere could send another payout.
 func TestAttestationReachesNoOtherPayout(t *testing.T) {
 	for name, test := range map[string]struct {
 		path, note string
@@ -164,6 +174,8 @@ func TestAttestationReachesNoOtherPayout(t *testing.T) {
 			want := []string{"command flow " + child}
 			if test.home {
 				want = append(want, "command flow "+workflows.OnRampID(id))
+			} else {
+				want = append(want, "command flow "+workflows.LatePayoutID(refundPayout(t, e.store, id)))
 			}
 			if !slices.Equal(e.flows.calls, want) {
 				t.Errorf("flows were notified: %v", e.flows.calls)

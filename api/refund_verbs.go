@@ -167,7 +167,7 @@ func (s *server) commandDecided(c *call, objectType string, object, command uuid
 	case "order":
 		return s.Flows.Command(c.ctx, object, command)
 	case "refund":
-		return s.commandRefund(c, object, command)
+		return s.commandRefund(c, object, command, true)
 	}
 	x, err := s.Store.Exception(c.ctx, object)
 	if err != nil {

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -40,9 +42,17 @@ LEFT JOIN order_payouts p ON p.id = a.order_id AND a.refund_id IS NULL LEFT JOIN
 WHERE a.order_id = $1 AND a.direction = 'payout' AND a.status IN ('unknown', 'accepted') AND coalesce(p.status, f.status) = 'processing'
 ORDER BY a.created_at, a.id LIMIT 1`
 
-// ProposeUnpaid proposes to declare a payout of an order, or of a refund of it, unpaid whose outcome is unknown. It
-// takes effect when a second officer confirms it. CodeStateConflict while no outcome is unknown, or not for long enough,
-// and when there is a claim that the payout was made.
+// claimedRefused is the newest refused attempt of an order's refund by mobile money with a claim that it was paid.
+const claimedRefused = `
+SELECT a.id, a.refund_id, a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
+FROM refund_policy y, payment_attempts a JOIN refunds f ON f.id = a.refund_id
+WHERE f.order_id = $1 AND f.claimed AND a.status IN ('refused', 'failed')
+ORDER BY f.created_at, f.id, a.created_at DESC, a.id DESC LIMIT 1`
+
+// ProposeUnpaid proposes to declare a payout of an order, or of a refund of it, unpaid whose outcome is unknown, or all
+// refused payouts of a refund with a claim that it was paid. It takes effect when a second officer confirms it.
+// CodeStateConflict while there is no such payout, or not for long enough, and when there is a claim that the unknown payout
+// was made.
 func (s *Store) ProposeUnpaid(ctx context.Context, orderID uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error) {
 	return s.proposeAttestation(ctx, "", note, by, func(t unitTx) (payoutObject, uuid.UUID, error) {
 		return t.undecided(ctx, orderID)
@@ -80,19 +90,28 @@ func (s *Store) proposeAttestation(
 	return proposed, err
 }
 
+// undecidedRow is an attempt that may be declared unpaid.
+type undecidedRow struct {
+	ID       uuid.UUID
+	RefundID uuid.NullUUID
+	Old      bool
+	Minutes  int
+}
+
 // undecided is the payout of an order, or of a refund of it, that may be declared unpaid, and its attempt.
 func (t unitTx) undecided(ctx context.Context, orderID uuid.UUID) (payoutObject, uuid.UUID, error) {
 	if _, err := t.lockedOrder(ctx, orderID); err != nil {
 		return nil, uuid.Nil, err
 	}
-	var rows []struct {
-		ID       uuid.UUID
-		RefundID uuid.NullUUID
-		Old      bool
-		Minutes  int
-	}
-	if err := t.All(ctx, &rows, openUnknown, orderID); err != nil {
+	var rows []undecidedRow
+	if err := t.All(ctx, &rows, claimedRefused, orderID); err != nil {
 		return nil, uuid.Nil, err
+	}
+	claimed := len(rows) > 0
+	if !claimed {
+		if err := t.All(ctx, &rows, openUnknown, orderID); err != nil {
+			return nil, uuid.Nil, err
+		}
 	}
 	if len(rows) == 0 {
 		return nil, uuid.Nil, exchange.Errorf(exchange.CodeStateConflict, "The order has no payout with an unknown outcome.")
@@ -100,7 +119,7 @@ func (t unitTx) undecided(ctx context.Context, orderID uuid.UUID) (payoutObject,
 	x, err := t.lockedPayoutObject(ctx, exchange.PaymentAttempt{OrderID: orderID, RefundID: rows[0].RefundID.UUID}.Pays())
 	switch {
 	case err != nil:
-	case x.owes().Claimed:
+	case x.owes().Claimed && !claimed:
 		err = exchange.Errorf(exchange.CodeStateConflict, "There is evidence that a payout of the order was made.")
 	case !rows[0].Old:
 		err = exchange.Errorf(exchange.CodeStateConflict,
@@ -139,6 +158,19 @@ func (s *Store) DeclaredUnpaid(ctx context.Context, attemptID uuid.UUID) (bool, 
 	var declared bool
 	err := s.db.Get(ctx, &declared, declaredUnpaid, attemptID)
 	return declared, translate(err, "payout")
+}
+
+const claimDeclined = `
+SELECT max(w.said_at) FROM payment_attempts a
+JOIN payment_attempts n ON n.refund_id = a.refund_id AND n.created_at >= a.created_at
+JOIN payout_attestations w ON w.attempt_id = n.id AND w.said_at >= n.settled_at WHERE a.id = $1`
+
+// ClaimDeclined returns when two officers last declared that the refused payouts of a refund were not made, among them the
+// attempt; zero if they never did. Reports from before that don't count as claims any more.
+func (s *Store) ClaimDeclined(ctx context.Context, attemptID uuid.UUID) (time.Time, error) {
+	var at sql.NullTime
+	err := s.db.Get(ctx, &at, claimDeclined, attemptID)
+	return at.Time, translate(err, "payout")
 }
 
 // Faults of a receipt, as receipt_fault returns them.

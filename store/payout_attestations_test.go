@@ -393,6 +393,50 @@ func TestTwoPersonsDeclareARefundNotMade(t *testing.T) {
 	wantBooks(t, s)
 }
 
+// Two officers deny a claim that a refused payout of a refund was made. A declaration about a payout of unknown outcome denies
+// no claim that comes later.
+func TestTwoPersonsDenyAClaimAboutARefund(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s, of, a, one, two := largeRefund(t)
+	declare := func() error {
+		c, err := s.ProposeUnpaid(ctx, a.OrderID, "not in the portal", one)
+		if err == nil {
+			_, err = s.ConfirmChange(ctx, c.ID, "", two)
+		}
+		return err
+	}
+	denied := func(want bool) {
+		t.Helper()
+		if at, err := s.ClaimDeclined(ctx, a.ID); err != nil || at.IsZero() == want {
+			t.Errorf("the claim was denied at %s, %v", at, err)
+		}
+	}
+	storetest.Exec(t, s, `UPDATE refund_policy SET unknown_seconds = 0`)
+	if err := declare(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Class: exchange.ClassDeclared}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := failRefund(t, s, of.ID, string(exchange.ClassDeclared)); err != nil {
+		t.Fatal(err)
+	}
+	denied(false)
+	wantFault(t, declare(), exchange.CodeStateConflict) // nobody claims it
+	if err := s.DoubtPayout(ctx, of, true); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, s, `UPDATE refund_policy SET unknown_seconds = 7200`)
+	wantFault(t, declare(), exchange.CodeStateConflict) // too young
+	storetest.Exec(t, s, `UPDATE refund_policy SET unknown_seconds = 0`)
+	if err := declare(); err != nil {
+		t.Fatal(err)
+	}
+	denied(true)
+	wantBooks(t, s)
+}
+
 // Only attestations confirmed by two officers are stored.
 func TestRefusedAttestationsOfPayouts(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 
 	"kivuko/activities"
 	"kivuko/exchange"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
@@ -162,6 +163,106 @@ func TestRefundWaitsWhileItsPayoutIsClaimed(t *testing.T) {
 		t.Errorf("it was parked with %v, want %v", parked, want)
 	}
 	refunded(price)(t, l.harness)
+}
+
+// The operator claims that a refused payout of a refund was made, and answers no query. Two officers declare that it was not
+// made: the claim ends, and a retry pays the refund. A claim that comes after the declaration counts again.
+func TestOfficersDeclareAClaimedRefundUnpaid(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]bool{"and it is paid": false, "and a new claim comes": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := leaves(t, exchange.DetailCancelled)
+			l.pays(t, 1, payer{refuse: "2040"})
+			a, err := l.store.Attempt(t.Context(), activities.PayoutID(l.refund.ID, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.WorkflowID = workflows.LatePayoutID(a.ID)
+			claims := func(receipt string) {
+				l.operator.mu.Lock()
+				defer l.operator.mu.Unlock()
+				l.operator.plans[a.ID] = payer{mute: true}
+				l.operator.callback(a, exchange.CallbackResult, exchange.Observation{
+					State: exchange.SeenSucceeded, Receipt: receipt, Amount: a.Amount, Source: exchange.SourceCallback,
+				})
+			}
+			command := func(flow, verb, note string) {
+				id := l.decreeWith(activities.ObjectOrder, a.OrderID, verb, note)
+				if err := l.env.UpdateWorkflowByID(flow, workflows.UpdateCommand, id.String(), l.answer(verb), workflows.CommandRef{CommandID: id}); err != nil {
+					t.Error(err)
+				}
+			}
+			watch := workflows.LatePaymentID(l.a.ID)
+			claims("UKL0000091")
+			l.at(3*time.Hour, func() { command(watch, activities.VerbRetry, "again") })
+			l.at(4*time.Hour, func() { l.declareUnpaid(t, a) })
+			if again {
+				l.at(4*time.Hour+time.Second, func() { claims("UKL0000092") })
+			}
+			l.at(4*time.Hour+2*time.Second, func() { command(a.WorkflowID, activities.VerbRetry, "declared not made") })
+			l.at(5*time.Hour, func() { command(watch, activities.VerbRetry, "again") })
+			if again {
+				l.at(6*time.Hour, func() { command(a.WorkflowID, activities.VerbResolve, "UKL0000092") })
+				l.at(7*time.Hour, func() { command(watch, activities.VerbRetry, "again") })
+			}
+			l.bothRun(t, a, again)
+		})
+	}
+}
+
+// declareUnpaid has two officers declare that a payout was not made.
+func (l leftBehind) declareUnpaid(t *testing.T, a exchange.PaymentAttempt) {
+	t.Helper()
+	storetest.Exec(t, l.store.Store, `UPDATE refund_policy SET unknown_seconds = 0`)
+	storetest.Exec(t, l.store.Store, `UPDATE payment_attempts SET created_at = now() WHERE id = '`+a.ID.String()+`'`)
+	c, err := l.store.ProposeUnpaid(t.Context(), a.OrderID, "not in the portal", l.officer)
+	if err == nil {
+		_, err = l.store.ConfirmChange(t.Context(), c.ID, "", storetest.PrincipalOf(storetest.User(t, l.store.Store, exchange.RoleAdmin)))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// bothRun runs the watch that owes the refund beside the check of late notices about its first payout.
+func (l leftBehind) bothRun(t *testing.T, a exchange.PaymentAttempt, again bool) {
+	t.Helper()
+	watch := workflows.LatePaymentID(l.a.ID)
+	both := func(ctx workflow.Context) (ends []string, err error) {
+		as := func(id string) workflow.Context {
+			return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueFlows})
+		}
+		late := workflow.ExecuteChildWorkflow(as(a.WorkflowID), workflows.LatePayout, workflows.LatePayoutInput{AttemptID: a.ID, RefundID: a.RefundID, OrderID: a.OrderID})
+		var checked workflows.LatePayoutResult
+		var paid workflows.LatePaymentResult
+		err = workflow.ExecuteChildWorkflow(as(watch), workflows.LatePayment, workflows.LatePaymentInput{AttemptID: l.a.ID, OrderID: a.OrderID}).Get(ctx, &paid)
+		if err == nil {
+			err = late.Get(ctx, &checked)
+		}
+		return []string{checked.Outcome, paid.Outcome}, err
+	}
+	l.env.RegisterWorkflow(both)
+	l.env.RegisterWorkflow(workflows.LatePayout)
+	l.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "both", TaskQueue: workflows.QueueFlows})
+	l.env.ExecuteWorkflow(both)
+	want, reasons := []string{workflows.LateClean, workflows.LateRefunded}, []workflows.Reason{workflows.ReasonRefundRefused, workflows.ReasonRefundLate}
+	if again {
+		want[0] = workflows.LateAccounted
+		reasons = append(reasons, workflows.ReasonRefundLate)
+	}
+	var ends []string
+	if err := l.env.GetWorkflowResult(&ends); err != nil || !slices.Equal(ends, want) {
+		t.Errorf("the flows ended %q, %v", ends, err)
+	}
+	l.signs.were(t, watch, reasons...)
+	l.signs.were(t, a.WorkflowID, workflows.ReasonRefundLate)
+	l.sound(t)
+	if !again {
+		refunded(price)(t, l.harness)
+	} else if out := l.operator.paidOut(a.OrderID); len(out) > 0 {
+		t.Errorf("paid in spite of the claim: %v", out)
+	}
 }
 
 // The flow that pays a refund outlives the watch that started it. A watch that is started again waits for it, passes a

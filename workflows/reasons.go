@@ -191,7 +191,7 @@ var onRampGuide = map[Reason]advice{
 	},
 	ReasonRefundLate: {
 		"One source reports that a refund was paid that we recorded as refused or settled. No second source confirms it, and no other payout of the refund is sent.",
-		"Look the payout up at the operator. Send retry to ask again, or, if it was paid, resolve with its receipt as the note.", retryOrResolve,
+		"Look the payout up at the operator. Send retry to ask again, or, if it was paid, resolve with its receipt as the note. If it was not paid, two officers declare it unpaid.", retryOrResolve,
 	},
 	ReasonRefundTwice: {
 		"A refund was paid out twice.",

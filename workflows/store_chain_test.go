@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -169,6 +170,10 @@ func (b *book) RetryChainPayment(_ context.Context, id uuid.UUID, _ exchange.Pri
 
 func (b *book) DeclaredUnpaid(context.Context, uuid.UUID) (bool, error) {
 	return tx(b, "DeclaredUnpaid", func() (bool, error) { return b.declared, nil })
+}
+
+func (b *book) ClaimDeclined(context.Context, uuid.UUID) (time.Time, error) {
+	return tx(b, "ClaimDeclined", func() (time.Time, error) { return time.Time{}, nil })
 }
 
 func (b *book) ReceiptNeedsSecond(context.Context, exchange.PayoutObject, string) (bool, error) {

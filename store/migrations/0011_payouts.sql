@@ -178,7 +178,8 @@ CREATE TABLE payout_attestations (
     CONSTRAINT payout_attestations_either CHECK ((receipt = '') = (attempt_id IS NOT NULL)),
     CONSTRAINT payout_attestations_apart CHECK (attested_by <> agreed_by)
 );
-CREATE UNIQUE INDEX payout_attestations_attempt_key ON payout_attestations (attempt_id) WHERE attempt_id IS NOT NULL;
+-- An attempt may be declared unpaid again after a new claim.
+CREATE INDEX payout_attestations_attempt_idx ON payout_attestations (attempt_id) WHERE attempt_id IS NOT NULL;
 -- A receipt proves one payout.
 CREATE UNIQUE INDEX payout_attestations_receipt_key ON payout_attestations (receipt) WHERE receipt <> '';
 CREATE INDEX payout_attestations_object_idx ON payout_attestations (coalesce(refund_id, order_id));

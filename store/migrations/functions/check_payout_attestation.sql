@@ -1,5 +1,6 @@
 -- Compares an attestation of a payout with the change that two officers confirmed in this transaction, and with a
--- payout that has no other evidence: no claim that it is paid, and an outcome that has been unknown for long enough.
+-- payout that has no other evidence: no claim that it is paid, and an outcome that has been unknown for long enough. Or it
+-- denies a claim that a refused payout of a refund was made.
 CREATE OR REPLACE FUNCTION check_payout_attestation() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM control_changes c WHERE c.id = NEW.id AND c.kind = 'payout_attestation' AND c.applied_in = pg_current_xact_id()
@@ -16,7 +17,8 @@ BEGIN
     IF NEW.attempt_id IS NOT NULL AND NOT EXISTS (SELECT FROM refund_policy y, payment_attempts a
             LEFT JOIN order_payouts p ON p.id = a.order_id AND a.refund_id IS NULL LEFT JOIN refunds f ON f.id = a.refund_id
             WHERE a.id = NEW.attempt_id AND a.order_id = NEW.order_id AND a.direction = 'payout' AND a.refund_id IS NOT DISTINCT FROM NEW.refund_id
-                AND a.status IN ('unknown', 'accepted') AND coalesce(p.status, f.status) = 'processing' AND NOT coalesce(p.claimed, f.claimed)
+                AND (a.status IN ('unknown', 'accepted') AND coalesce(p.status, f.status) = 'processing' AND NOT coalesce(p.claimed, f.claimed)
+                    OR a.status IN ('refused', 'failed') AND f.claimed)
                 AND a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp()) THEN
         RAISE EXCEPTION 'payment attempt % can not be declared not made', NEW.attempt_id USING ERRCODE = 'KV001';
     END IF;
