@@ -48,7 +48,7 @@ func TestAStepSendsHeartbeats(t *testing.T) {
 					if got != c.want {
 						t.Errorf("the heartbeat's details are %q, want %q", got, c.want)
 					}
-				case <-time.After(10 * time.Second):
+				case <-time.After(time.Hour):
 					t.Error("no heartbeat")
 				}
 				if p, ok := ctx.Value(heartbeatKey{}).(*heartbeatDetails); !ok || len(p.last) != min(len(c.want), 1) {

@@ -43,7 +43,7 @@ func (s *server) momoCallback(c *call) error {
 	}
 	ctx, cancel := c.ctx, context.CancelFunc(func() {})
 	if kind == exchange.CallbackValidation {
-		ctx, cancel = context.WithTimeout(ctx, validationTimeout)
+		ctx, cancel = context.WithTimeout(ctx, s.within(validationTimeout))
 	}
 	defer cancel()
 	outcome, act, err := s.take(ctx, n)

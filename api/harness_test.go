@@ -105,6 +105,9 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
+// hanging bounds what would otherwise wait for ever. However busy the machine, nothing else takes that long.
+const hanging = time.Hour
+
 var generous = Rates{
 	Login: Rate{Max: -1}, Refresh: Rate{Max: -1}, Search: Rate{Max: -1}, OrderCreate: Rate{Max: -1}, General: Rate{Max: -1},
 }
@@ -155,6 +158,7 @@ func startOn(t *testing.T, st *store.Store, changes ...func(*Deps)) *env {
 	if e.server, err = newServer(d); err != nil {
 		t.Fatal(err)
 	}
+	e.server.patience = hanging
 	app, err := e.server.app()
 	if err != nil {
 		t.Fatal(err)
@@ -166,10 +170,10 @@ func startOn(t *testing.T, st *store.Store, changes ...func(*Deps)) *env {
 	served := make(chan error, 1)
 	go func() { served <- app.Listener(listener) }()
 	e.base = "http://" + listener.Addr().String()
-	e.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
+	e.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: hanging}
 	t.Cleanup(func() {
 		e.client.CloseIdleConnections()
-		if err := errors.Join(app.ShutdownWithTimeout(time.Minute), <-served); err != nil {
+		if err := errors.Join(app.ShutdownWithTimeout(hanging), <-served); err != nil {
 			t.Error(err)
 		}
 	})

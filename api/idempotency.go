@@ -77,7 +77,7 @@ func (s *server) keep(c *call, scope, key string) {
 	status := c.fc.Response().StatusCode()
 	// The handler may have used up the request's time. The claim must still be settled, because the client is
 	// asked to retry with the same key.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), keepTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), s.within(keepTimeout))
 	defer cancel()
 	var err error
 	if status >= http.StatusInternalServerError && status != http.StatusNotImplemented || status == http.StatusTooManyRequests {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -135,10 +136,7 @@ func (s *server) guarded(fc *fiber.Ctx) (err error) {
 // identify starts a call: its deadline and its caller. It does not refuse invalid tokens yet, so that the
 // rate limit behind it counts these requests too.
 func (s *server) identify(r *route) fiber.Handler {
-	timeout := r.timeout
-	if timeout == 0 {
-		timeout = requestTimeout
-	}
+	timeout := s.within(cmp.Or(r.timeout, requestTimeout))
 	return func(fc *fiber.Ctx) error {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -26,7 +27,12 @@ type server struct {
 	wakers   *wakers
 	reads    chan struct{} // one entry for each running read of a chain
 	ready    readiness
+	// patience replaces the limits of time of requests, in tests, which a busy machine must not fail; zero keeps them.
+	patience time.Duration
 }
+
+// within returns a limit of time of requests.
+func (s *server) within(limit time.Duration) time.Duration { return cmp.Or(s.patience, limit) }
 
 // New builds the API. It refuses an invalid configuration.
 func New(d Deps) (*fiber.App, error) {
@@ -89,9 +95,9 @@ func (s *server) app() (*fiber.App, error) {
 		StrictRouting:         true,
 		BodyLimit:             maxBody,
 		ReadBufferSize:        maxHeaderBytes,
-		ReadTimeout:           readTimeout,
-		WriteTimeout:          writeTimeout,
-		IdleTimeout:           idleTimeout,
+		ReadTimeout:           s.within(readTimeout),
+		WriteTimeout:          s.within(writeTimeout),
+		IdleTimeout:           s.within(idleTimeout),
 		DisableStartupMessage: true,
 		JSONEncoder:           encode,
 		ErrorHandler: func(fc *fiber.Ctx, err error) error {

@@ -119,12 +119,12 @@ func TestDocs(t *testing.T) {
 // TestHugeBody announces 50 MB. The response comes before the body is sent.
 func TestHugeBody(t *testing.T) {
 	e := start(t)
-	conn, err := (&net.Dialer{Timeout: time.Minute}).DialContext(t.Context(), "tcp", strings.TrimPrefix(e.base, "http://"))
+	conn, err := (&net.Dialer{Timeout: hanging}).DialContext(t.Context(), "tcp", strings.TrimPrefix(e.base, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(hanging))
 	_, err = fmt.Fprintf(conn, "POST /api/v1/users/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", 50<<20)
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestRecords(t *testing.T) {
 	// server, so the test has to retry.
 	var cursor string
 	seen := map[string]bool{}
-	for deadline := time.Now().Add(5 * time.Minute); !seen["order.opened"]; {
+	for deadline := time.Now().Add(hanging); !seen["order.opened"]; {
 		page := read("events?page_size=3&after=" + cursor)
 		for _, ev := range page["events"].([]any) {
 			seen[ev.(map[string]any)["type"].(string)] = true

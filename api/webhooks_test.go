@@ -85,7 +85,7 @@ func (s scene) deliveryID() uuid.UUID {
 	endpoint := s.webhookID()
 	var list []exchange.WebhookDelivery
 	var err error
-	for deadline := time.Now().Add(5 * time.Minute); err == nil && len(list) == 0; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(hanging); err == nil && len(list) == 0; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) { // other transactions of the server hold the end of the log back, but not that long
 			s.w.t.Fatal("no delivery was made")
 		}

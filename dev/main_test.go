@@ -103,7 +103,7 @@ func stateDir(t *testing.T) string {
 // program is waited for.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(time.Hour)
 	for {
 		err := check()
 		if err == nil {

@@ -178,7 +178,7 @@ func TestDoneReportsACrash(t *testing.T) {
 	}
 	select {
 	case <-done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Hour):
 		t.Fatal("the crash was not noticed")
 	}
 	if err := s.Restart(t.Context(), Fast); err != nil {
@@ -283,7 +283,7 @@ func TestServerEndsWithItsKilledOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = owner.Wait() // it was killed: its error says so
-	for deadline := time.Now().Add(30 * time.Second); (&cluster{dir: dir}).serves(pid); time.Sleep(pollEvery) {
+	for deadline := time.Now().Add(time.Hour); (&cluster{dir: dir}).serves(pid); time.Sleep(pollEvery) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d outlived its owner", pid)
 		}

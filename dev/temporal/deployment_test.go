@@ -229,7 +229,7 @@ func askOverTLS(t *testing.T, address, authority string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for until := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	for until := time.Now().Add(time.Hour); ; time.Sleep(200 * time.Millisecond) {
 		answer, err := c.WorkflowService().DescribeTaskQueue(t.Context(), &workflowservice.DescribeTaskQueueRequest{
 			Namespace: "temporal-system", TaskQueue: &taskqueuepb.TaskQueue{Name: "default-worker-tq"}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
 		})

@@ -114,7 +114,7 @@ func register(t *testing.T, c client.Client) {
 // the server's caches contain a new namespace.
 func begin(t *testing.T, c client.Client, id string) client.WorkflowRun {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(time.Hour)
 	for {
 		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue}, greet, "Amina")
 		if err == nil {

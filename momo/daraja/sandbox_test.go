@@ -109,7 +109,7 @@ func newHarness(t *testing.T, change func(*sandbox.Config, *daraja.Config)) *har
 // settle waits until the operator has nothing running.
 func (w *harness) settle() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
 	defer cancel()
 	if err := w.operator.Settle(ctx); err != nil {
 		w.t.Fatal("the operator does not become idle:", err)

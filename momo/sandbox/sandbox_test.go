@@ -63,7 +63,7 @@ func open(t *testing.T, cfg Config) *Server {
 
 func (s *Server) rest(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	if err := s.Settle(ctx); err != nil {
 		t.Fatal(err)

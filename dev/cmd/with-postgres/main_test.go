@@ -64,7 +64,7 @@ func TestSignalReachesTheCommand(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(time.Hour)
 	for {
 		if _, err := os.Stat(ready); err == nil {
 			break
