@@ -213,7 +213,7 @@ func (p parts) signer(name exchange.Network) ([]any, error) {
 		wallets.ColdKeys = keys.Maker{Vault: sealer, Networks: maker.Networks}
 	}
 	return []any{
-		&activities.Signing{Signer: signer, Store: p.db, Cold: signer, Recipients: &activities.Recipients{Store: p.db, Screener: screener}},
+		&activities.Signing{Signer: signer, Store: p.db, Cold: signer, Recipients: &activities.Recipients{Store: p.db, Screener: screener, Holders: c}},
 		wallets,
 	}, nil
 }

@@ -7,19 +7,28 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 )
 
 // RecipientStore reads the recipient of a payment and stores the screening results.
 type RecipientStore interface {
 	SigningTerms(ctx context.Context, paymentID uuid.UUID) (exchange.SigningTerms, error)
+	Denied(ctx context.Context, n exchange.Network, address string) (bool, error)
 	RecordRecipient(ctx context.Context, paymentID uuid.UUID, said []exchange.Screening) error
 }
 
+// HolderReader names all accounts to which a payment to an address belongs. Drivers of chains implement it.
+type HolderReader interface {
+	Holders(ctx context.Context, address string, a money.Asset) ([]string, error)
+}
+
 // Recipients screens the recipient just before a payment is signed. Transfers are screened by their own flow; every other
-// payment that leaves our custody is screened here. Screener is nil if only the deny list is used.
+// payment that leaves our custody is screened here, transfers by the deny list once more. Screener is nil if only the deny list
+// is used. Without Holders only the address itself is looked up in the deny list.
 type Recipients struct {
 	Store    RecipientStore
 	Screener Screener
+	Holders  HolderReader
 }
 
 // The codes with which a payment is parked because of its recipient or sender.
@@ -47,11 +56,13 @@ func (r *Recipients) obstacle(ctx context.Context, paymentID uuid.UUID) (string,
 		return "", nil
 	case terms.Cold:
 		return SenderCold, nil
-	case !terms.External, terms.Cleared && !terms.Denied:
-		return "", nil
+	}
+	denied, err := r.denied(ctx, terms)
+	if err != nil || !terms.External || terms.Cleared && !denied {
+		return "", err
 	}
 	said := []exchange.Screening{{Screener: denyList, Verdict: exchange.VerdictClear}}
-	if terms.Denied {
+	if denied {
 		said[0].Verdict = exchange.VerdictHit
 	} else if r.Screener != nil {
 		answer, err := askScreener(ctx, r.Screener, payee(terms.Payment), triesOf(ctx))
@@ -71,6 +82,21 @@ func (r *Recipients) obstacle(ctx context.Context, paymentID uuid.UUID) (string,
 	case exchange.VerdictUnknown:
 	}
 	return RecipientUnknown, nil
+}
+
+// denied reports whether a recipient outside our custody is on the deny list, by any account to which the payment belongs.
+func (r *Recipients) denied(ctx context.Context, terms exchange.SigningTerms) (bool, error) {
+	if terms.Denied || !terms.External || r.Holders == nil {
+		return terms.Denied && terms.External, nil
+	}
+	p := terms.Payment
+	names, err := r.Holders.Holders(ctx, p.ToAddress, p.Amount.Asset())
+	for _, name := range names {
+		if found, err := r.Store.Denied(ctx, p.Network, name); err != nil || found {
+			return found, err
+		}
+	}
+	return false, err
 }
 
 // askScreener asks a screener. Without an answer the call fails and is retried; after a few tries the verdict is unknown, so

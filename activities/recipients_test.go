@@ -20,11 +20,21 @@ type recipient struct {
 	signed       int
 	answer       exchange.Screening
 	silent       error
+	holders      []string // of the recipient's coins, besides its address
+	listed       string   // on the deny list
 	asked        []exchange.Counterparty
 }
 
 func (r *recipient) SigningTerms(context.Context, uuid.UUID) (exchange.SigningTerms, error) {
 	return r.terms, nil
+}
+
+func (r *recipient) Holders(_ context.Context, address string, _ money.Asset) ([]string, error) {
+	return append([]string{address}, r.holders...), nil
+}
+
+func (r *recipient) Denied(_ context.Context, n exchange.Network, address string) (bool, error) {
+	return n == r.terms.Payment.Network && address == r.listed, nil
 }
 
 func (r *recipient) RecordRecipient(_ context.Context, _ uuid.UUID, said []exchange.Screening) error {
@@ -48,6 +58,10 @@ func (r *recipient) SigningHold(context.Context, uuid.UUID) (exchange.SigningHol
 func (r *recipient) SignPayment(context.Context, uuid.UUID) (exchange.ChainAttempt, error) {
 	r.signed++
 	return exchange.ChainAttempt{TxID: "tx"}, nil
+}
+
+func (r *recipient) CompletePayment(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt, error) {
+	return r.SignPayment(ctx, id)
 }
 
 func (r *recipient) BumpPaymentFee(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
@@ -125,5 +139,37 @@ func TestMissingVerdictsOfAScreenerAreSeen(t *testing.T) {
 		if said.Verdict != want || (err == nil) != (want != "") {
 			t.Errorf("after %d times: %q, %v", tries, said.Verdict, err)
 		}
+	}
+}
+
+// The deny list may name another account than the recipient's address: the one that holds its coins, or that one's owner. Nothing
+// is signed for it, also when the address was cleared before, and no transaction of a cold wallet is completed.
+func TestRecipientIsDeniedByEveryHolder(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		listed  string
+		cleared bool
+		parked  string
+	}{
+		"the holder":                    {"Holder", false, RecipientDenied},
+		"the holder, after a clearance": {"Holder", true, RecipientDenied},
+		"another account":               {"Other", true, ""},
+	} {
+		terms := exchange.SigningTerms{Payment: payTo(exchange.ForTransfer, exchange.ChainApproved), External: true, Cleared: c.cleared}
+		r := &recipient{terms: terms, holders: []string{"Holder"}, listed: c.listed}
+		s := &Signing{Signer: r, Store: r, Cold: r, Recipients: &Recipients{Store: r, Holders: r}}
+		if got, err := s.SignPayment(t.Context(), SignInput{}); err != nil || got.Parked != c.parked || (r.signed == 0) != (c.parked != "") {
+			t.Errorf("%s: parked %q, signed %d times, %v", name, got.Parked, r.signed, err)
+		}
+		r.signed, r.terms.Cold = 0, true
+		if _, err := s.CompleteColdPayment(t.Context(), SignInput{}); (err != nil) != (c.parked != "") || (r.signed == 0) != (c.parked != "") {
+			t.Errorf("%s: completed %d times, %v", name, r.signed, err)
+		}
+	}
+	house := exchange.SigningTerms{Payment: payTo(exchange.ForTransfer, exchange.ChainApproved), Cleared: true}
+	r := &recipient{terms: house, listed: "TStranger"}
+	s := &Signing{Signer: r, Store: r, Recipients: &Recipients{Store: r, Holders: r}}
+	if got, err := s.SignPayment(t.Context(), SignInput{}); err != nil || got.Parked != "" {
+		t.Errorf("in our custody: %+v, %v", got, err)
 	}
 }

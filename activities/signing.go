@@ -57,11 +57,30 @@ func (s *Signing) CompleteColdPayment(ctx context.Context, in SignInput) (Signed
 	case hold != exchange.HoldNone:
 		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "The payment can't be signed until an officer has settled the unaccounted movement out of its wallet (%s).", hold))
 	}
+	if err := s.allowed(ctx, in.PaymentID); err != nil {
+		return SignedPayment{}, coldFailure(ctx, err)
+	}
 	attempt, err := s.Cold.CompletePayment(ctx, in.PaymentID)
 	if err != nil {
 		return SignedPayment{}, coldFailure(ctx, err)
 	}
 	return SignedPayment{AttemptID: attempt.ID, TxID: attempt.TxID}, nil
+}
+
+// allowed refuses to complete a payment whose recipient is on the deny list by now.
+func (s *Signing) allowed(ctx context.Context, id uuid.UUID) error {
+	if s.Recipients == nil {
+		return nil
+	}
+	terms, err := s.Recipients.Store.SigningTerms(ctx, id)
+	if err != nil {
+		return err
+	}
+	denied, err := s.Recipients.denied(ctx, terms)
+	if denied {
+		return exchange.Errorf(exchange.CodeForbidden, "The recipient of payment %s is on the deny list.", id)
+	}
+	return err
 }
 
 // SignInput names a payment to sign.

@@ -35,6 +35,10 @@ type Client interface {
 	Head(ctx context.Context) (Head, error)
 	// Balance reads what an address holds, with the block at which it was read.
 	Balance(ctx context.Context, address string, a money.Asset) (Balance, error)
+	// Holders names all accounts to which a payment of an asset to an address belongs, the address first. A payee is denied by
+	// the name of any of them. On Solana, a wallet's tokens lie in its associated token account, and a token account that is
+	// paid directly has an owner.
+	Holders(ctx context.Context, address string, a money.Asset) ([]string, error)
 	// Prepare builds an unsigned transaction with everything that the network needs (reference block, fee limit from a
 	// simulation with the real recipient), and refuses one that can't succeed. On a network without sequence numbers two
 	// calls never return the same transaction.

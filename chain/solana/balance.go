@@ -33,6 +33,29 @@ func (c *Client) Balance(ctx context.Context, addr string, a money.Asset) (chain
 	})
 }
 
+// Holders names an address, and for a token also the associated token account of a wallet or the owner of a token account.
+func (c *Client) Holders(ctx context.Context, addr string, a money.Asset) ([]string, error) {
+	key, err := readKey(addr)
+	if err != nil {
+		return nil, chain.Errorf(chain.ReasonAddress, "address %s", err)
+	}
+	mint, isToken := c.mints[a]
+	if !isToken {
+		return []string{addr}, nil
+	}
+	holder, err := tokenAccount(key, mint)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, c.nodes, func(ctx context.Context, n *node) ([]string, error) {
+		s, err := readAccounts(ctx, n, confirmed, 0, key)
+		if t, ok := s.accounts[key].token(); ok {
+			return []string{addr, t.Owner.String()}, err
+		}
+		return []string{addr, holder.String()}, err
+	})
+}
+
 func tokenBalance(ctx context.Context, n *node, asset money.Asset, mint, wallet sdk.PublicKey) (chain.Balance, error) {
 	holder, err := tokenAccount(wallet, mint)
 	if err != nil {

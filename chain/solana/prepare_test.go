@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -448,5 +449,31 @@ func TestUnreachableNodeKeepsItsKey(t *testing.T) {
 	wantReason(t, "unreachable", err, chain.ReasonUnavailable)
 	if bytes.Contains([]byte(err.Error()), []byte("secret")) {
 		t.Errorf("the key of the provider is in %v", err)
+	}
+}
+
+// A payment in a token reaches a wallet's associated token account, or the owner of a token account with an address of its own.
+func TestHoldersOfARecipient(t *testing.T) {
+	s := newStub()
+	c := stubbed(t, s)
+	mint, bob, owner, direct := sdk.MustPublicKeyFromBase58(usdt), named("bob"), named("owner"), named("direct")
+	s.accounts[direct.address()] = holdingAccount(mint, owner.key(), 5, 1)
+	for name, q := range map[string]struct {
+		to    testKey
+		asset money.Asset
+		want  []string
+	}{
+		"a wallet":                   {bob, money.USDT, []string{bob.address(), ataOf(t, bob.key(), usdt).String()}},
+		"a token account":            {direct, money.USDT, []string{direct.address(), owner.address()}},
+		"the native coin":            {bob, money.SOL, []string{bob.address()}},
+		"a wallet and another token": {bob, money.USDC, []string{bob.address(), ataOf(t, bob.key(), usdc).String()}},
+	} {
+		if got, err := c.Holders(t.Context(), q.to.address(), q.asset); err != nil || !slices.Equal(got, q.want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, q.want)
+		}
+	}
+	s.set(func() { s.answers["getMultipleAccounts"] = at(1100, []any{}) })
+	if got, err := c.Holders(t.Context(), bob.address(), money.USDT); err == nil {
+		t.Errorf("without an answer: %v", got)
 	}
 }

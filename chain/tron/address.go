@@ -1,6 +1,7 @@
 package tron
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/fbsobreira/gotron-sdk/pkg/common"
 
 	"kivuko/chain"
+	"kivuko/exchange/money"
 )
 
 // A TRON address is 0x41 and the last 20 bytes of the Keccak-256 of a public key, written in base58check
@@ -157,4 +159,9 @@ func (c *Client) Address(publicKey []byte) (string, error) {
 		return "", chain.Wrap(chain.ReasonAddress, err, "a TRON key is 65 bytes of uncompressed secp256k1")
 	}
 	return address.PubkeyToAddress(*key).String(), nil
+}
+
+// Holders is the address alone: contracts keep balances by address.
+func (c *Client) Holders(_ context.Context, address string, _ money.Asset) ([]string, error) {
+	return []string{address}, nil
 }
