@@ -312,7 +312,7 @@ func (p *Payouts) ask(ctx context.Context, e *momo.Evidence) (bool, error) {
 
 func (p *Payouts) conclude(ctx context.Context, in CheckPayoutInput, a exchange.PaymentAttempt, e momo.Evidence) (PayoutStep, error) {
 	v := momo.Judge(e)
-	if v.State == momo.Pending && in.Questions > maxQuestions {
+	if (v.State == momo.Pending || v.Denied) && in.Questions > maxQuestions {
 		var err error
 		if v, err = p.declared(ctx, a.ID, v); err != nil {
 			return PayoutStep{}, err
@@ -339,14 +339,14 @@ func (p *Payouts) conclude(ctx context.Context, in CheckPayoutInput, a exchange.
 	return PayoutStep{AttemptID: a.ID, State: string(v.State), Code: o.Code}, nil
 }
 
-// declared accepts the attestation of two officers that an attempt without an answer was not paid. If a source claims that
-// it was paid, the attestation is a dispute and not a refusal.
+// declared accepts the attestation of two officers that an attempt was not paid. If a source claims that it was paid, and the
+// operator has not denied that twice since, the attestation is a dispute and not a refusal.
 func (p *Payouts) declared(ctx context.Context, attempt uuid.UUID, v momo.Verdict) (momo.Verdict, error) {
 	said, err := p.Store.DeclaredUnpaid(ctx, attempt)
 	switch {
 	case err != nil || !said:
 		return v, err
-	case v.Claimed:
+	case v.Claimed && !v.Denied:
 		return momo.Verdict{State: momo.Disputed, Proof: v.Result}, nil
 	}
 	return momo.Verdict{State: momo.Refused, Proof: exchange.Observation{

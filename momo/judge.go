@@ -63,6 +63,8 @@ type Verdict struct {
 	Result exchange.Observation
 	// Claimed is set when any source says that a payout was made, Unheard when there is no evidence about it at all.
 	Claimed, Unheard bool
+	// Denied is set when a source claimed that an open payout was made, and the operator has denied it twice since.
+	Denied bool
 }
 
 // Judge returns the verdict on an attempt. It is a pure function of the evidence.

@@ -66,6 +66,7 @@ func judgePayout(e Evidence) Verdict {
 	v := p.weigh()
 	v.Result, v.Unheard = p.result, p.unheard
 	v.Claimed = p.result.State == exchange.SeenSucceeded || len(p.yes) > 0
+	v.Denied = v.State == Disputed && v.Claimed && p.denied()
 	return v
 }
 
@@ -85,6 +86,9 @@ func (p payout) weigh() Verdict {
 	}
 	return Verdict{State: Pending}
 }
+
+// denied reports whether the operator has denied a claim twice since it was made.
+func (p payout) denied() bool { return len(p.denials) > 1 }
 
 // both merges two sources that say paid. A success without a receipt can't be booked yet.
 func (p payout) both(o, second exchange.Observation) Verdict {
@@ -123,7 +127,7 @@ func judgeLatePayout(e Evidence) Verdict {
 	switch {
 	case p.claim.State == "" && len(p.yes) == 0:
 		return Verdict{State: Silent}
-	case len(p.denials) > 1:
+	case p.denied():
 		return Verdict{State: Denied}
 	}
 	return Verdict{State: Pending}

@@ -251,6 +251,28 @@ func TestPayoutIsUnreportedOrClaimed(t *testing.T) {
 	}
 }
 
+// An open payout that was claimed and then denied twice can be ended by officers.
+func TestOpenPayoutIsDenied(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []string
+		want    bool
+	}{
+		"claimed, denied once":               {[]string{"+A", "n1"}, false},
+		"claimed, denied once, said twice":   {[]string{"+A", "n1", "n1"}, false},
+		"claimed, denied twice":              {[]string{"+A", "n1", "n2"}, true},
+		"denied before it was claimed":       {[]string{"n1", "n2", "+A"}, false},
+		"an answer claimed it, denied twice": {[]string{"yA1", "n2", "n3"}, true},
+		"claimed again":                      {[]string{"+A", "n1", "n2", "yA3"}, false},
+		"never claimed":                      {[]string{"-", "n1", "n2"}, false},
+	} {
+		e := lateEvidence(exchange.PaymentAttempt{Amount: asked}, c.answers...)
+		e.Late = false
+		if v := Judge(e); v.Denied != c.want {
+			t.Errorf("%s: %s, denied %t, want %t", name, v.State, v.Denied, c.want)
+		}
+	}
+}
+
 // A movement of float counts when its result and the answer to a query agree.
 func TestFloatNeedsTwoSources(t *testing.T) {
 	result := func(s exchange.ObservationState, receipt string) Report {

@@ -118,6 +118,15 @@ func TestMomoPayout(t *testing.T) {
 			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown, workflows.ReasonMomoDisagree},
 		},
 		{
+			name: "two persons and the operator's answers deny what its result claims", plan: payer{code: "0", after: 5 * sec, reversed: true},
+			people: func(w *payoutHarness) {
+				w.at(3*time.Hour, func() { w.book.declared = true })
+				w.at(3*time.Hour, func() { w.command("retry") })
+			},
+			want:   refusal(workflows.ReasonMomoRefused, exchange.ClassDeclared, "declared"),
+			parked: []workflows.Reason{workflows.ReasonMomoDisagree},
+		},
+		{
 			name: "a large payout, and one person's receipt", plan: payer{code: "0", after: 5 * sec, silent: true, mute: true},
 			people: func(w *payoutHarness) {
 				w.book.second = true

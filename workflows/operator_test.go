@@ -33,6 +33,7 @@ type payer struct {
 	lies      bool          // queries report failed although it is paid
 	confirms  bool          // a notice of the payment reaches our number
 	unlisted  bool          // not in the statement
+	reversed  bool          // the operator took the money back at once: its result says paid, its queries deny it
 }
 
 // moved is one movement in the operator's own book.
@@ -155,6 +156,9 @@ func (o *operator) finish(a exchange.PaymentAttempt, p payer, code string) {
 	}
 	if p.silent {
 		return
+	}
+	if p.reversed {
+		o.book, o.results[a.ID] = o.book[:len(o.book)-1], "1"
 	}
 	o.callback(a, exchange.CallbackResult, obs)
 	if p.twice {
