@@ -26,7 +26,7 @@ const officerPIN = "073915"
 // withPIN sets a user's PIN.
 func (c *crossing) withPIN(p person) {
 	c.t.Helper()
-	hash, err := HashPIN(c.server.Config.Pepper, p.ID, officerPIN)
+	hash, err := hashSecret(pepperPIN(c.server.Config.Pepper, p.ID, officerPIN))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -122,6 +122,3 @@ func Codes() []exchange.Code {
 	slices.Sort(all)
 	return all
 }
-
-// StatusOf returns the HTTP status of a code.
-func StatusOf(c exchange.Code) int { return meanings[c].status }

@@ -117,11 +117,6 @@ func (h *hasher) fingerprint(path string, body []byte) [32]byte {
 // HashPassword returns the PHC string of a password.
 func HashPassword(password string) (string, error) { return hashSecret([]byte(password)) }
 
-// HashPIN returns the PHC string of a user's PIN with a pepper.
-func HashPIN(pepper []byte, user uuid.UUID, pin string) (string, error) {
-	return hashSecret(pepperPIN(pepper, user, pin))
-}
-
 func hashSecret(secret []byte) (string, error) {
 	salt := make([]byte, argonSalt)
 	if _, err := rand.Read(salt); err != nil {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -32,21 +31,8 @@ type ClientConfig struct {
 	Dial      []grpc.DialOption     // further options of the connection
 }
 
-// Dial connects to Temporal with payload encryption. Failures are encrypted too, because a message or a stack trace can
-// contain payload data.
-func Dial(ctx context.Context, c ClientConfig) (client.Client, error) {
-	options, err := clientOptions(c)
-	if err != nil {
-		return nil, err
-	}
-	t, err := client.DialContext(ctx, options)
-	if err != nil {
-		return nil, fmt.Errorf("temporal at %s: %w", options.HostPort, err)
-	}
-	return t, nil
-}
-
-// DialLazy is Dial for a process that may start before Temporal does.
+// DialLazy returns a client with payload encryption, which connects to Temporal at its first use: a process may start before
+// Temporal does. Failures are encrypted too, because a message or a stack trace can contain payload data.
 func DialLazy(c ClientConfig) (client.Client, error) {
 	options, err := clientOptions(c)
 	if err != nil {

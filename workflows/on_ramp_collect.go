@@ -301,7 +301,7 @@ func (f *onRamp) cancelled(ctx workflow.Context) {
 			f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order can't be cancelled any more."))
 			return
 		case claimed(p.state):
-			f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The payment is being confirmed."))
+			f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The payment is being confirmed, so the order can't be cancelled any more."))
 			return
 		}
 	}

@@ -246,5 +246,5 @@ func passOn(err error) error {
 	if e, ok := asApplication(err); ok {
 		return e
 	}
-	return refuse(exchange.CodeUnavailable, "The step can't be carried out now.")
+	return refuse(exchange.CodeUnavailable, "The step can't be carried out now. Try again later.")
 }

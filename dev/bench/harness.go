@@ -147,7 +147,7 @@ func (w *harness) fill(ctx context.Context) error {
 		return err
 	}
 	env := w.stack.ProductEnvironment(stack.ProcessAPI)
-	if w.temporal, err = Dial(ctx, func(name string) string { return lookup(env, name) }); err != nil {
+	if w.temporal, err = Dial(func(name string) string { return lookup(env, name) }); err != nil {
 		return err
 	}
 	if err := w.liftRates(ctx); err != nil {
@@ -168,14 +168,14 @@ func lookup(env []string, name string) string {
 	return ""
 }
 
-// Dial connects to the stack's Temporal with the product's keys; get reads the product's environment.
-func Dial(ctx context.Context, get func(name string) string) (temporal.Client, error) {
+// Dial returns a client of the stack's Temporal with the product's keys; get reads the product's environment.
+func Dial(get func(name string) string) (temporal.Client, error) {
 	id, digits, _ := strings.Cut(get("KIVUKO_TEMPORAL_PAYLOAD_KEYS"), ":")
 	secret, err := hex.DecodeString(digits)
 	if err != nil || len(secret) == 0 {
 		return nil, errors.New("KIVUKO_TEMPORAL_PAYLOAD_KEYS is not set")
 	}
-	return worker.Dial(ctx, worker.ClientConfig{
+	return worker.DialLazy(worker.ClientConfig{
 		Address: get("KIVUKO_TEMPORAL_ADDRESS"), Namespace: namespace,
 		Keys: []worker.Key{{ID: id, Secret: secret}}, Identity: "bench",
 	})

@@ -217,7 +217,7 @@ func (w *harness) fill(ctx context.Context) error {
 	if err := w.hurry(ctx); err != nil {
 		return err
 	}
-	if w.temporal, err = w.dial(ctx); err != nil {
+	if w.temporal, err = w.dial(); err != nil {
 		return err
 	}
 	return w.meet(ctx)
@@ -245,8 +245,8 @@ func (w *harness) seed() demo.Stack {
 	return d
 }
 
-// dial connects to Temporal with the product's keys.
-func (w *harness) dial(ctx context.Context) (client.Client, error) {
+// dial returns a client of Temporal with the product's keys.
+func (w *harness) dial() (client.Client, error) {
 	const name = "KIVUKO_TEMPORAL_PAYLOAD_KEYS="
 	for _, kv := range w.stack.ProductEnvironment(stack.ProcessAPI) {
 		value, ok := strings.CutPrefix(kv, name)
@@ -258,7 +258,7 @@ func (w *harness) dial(ctx context.Context) (client.Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		return worker.Dial(ctx, worker.ClientConfig{
+		return worker.DialLazy(worker.ClientConfig{
 			Address: w.stack.Addresses.Temporal, Namespace: "kivuko", Keys: []worker.Key{{ID: id, Secret: secret}}, Identity: "e2e",
 		})
 	}

@@ -86,7 +86,7 @@ func (r *recorder) keep(t *testing.T, flow, name string) {
 // keepRun records one run of a flow up to its newest event.
 func (r *recorder) keepRun(t *testing.T, flow, run, name string) {
 	t.Helper()
-	if err := worker.RecordHistory(t.Context(), r.harness.temporal, r.codec, flow, run, r.file(name)); err != nil {
+	if err := recordHistory(t.Context(), r.harness.temporal, r.codec, flow, run, r.file(name)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -193,7 +193,7 @@ func (r *recorder) watched(t *testing.T) {
 	}
 	id := workflows.DepositWatchID(exchange.Tron)
 	eventually(t, "a report of "+id, func() error {
-		h, err := worker.ReadHistory(t.Context(), r.harness.temporal, r.codec, id, "")
+		h, err := readHistory(t.Context(), r.harness.temporal, r.codec, id, "")
 		for _, e := range h.GetEvents() {
 			if e.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED {
 				return nil
@@ -201,7 +201,7 @@ func (r *recorder) watched(t *testing.T) {
 		}
 		return errors.Join(err, errors.New("it has not reported yet"))
 	})
-	if err := worker.RecordHistory(t.Context(), r.harness.temporal, r.codec, id, "", file); err != nil {
+	if err := recordHistory(t.Context(), r.harness.temporal, r.codec, id, "", file); err != nil {
 		t.Fatal(err)
 	}
 }

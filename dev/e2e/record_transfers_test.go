@@ -19,7 +19,6 @@ import (
 	"kivuko/dev/stack"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
-	"kivuko/worker"
 	"kivuko/workflows"
 )
 
@@ -254,11 +253,11 @@ func (r *recorder) continued(t *testing.T) {
 	}); err != nil {
 		t.Fatalf("%s did not continue as a new run: %v", id, err)
 	}
-	if err := worker.RecordHistory(t.Context(), w.temporal, r.codec, id, old, ended); err != nil {
+	if err := recordHistory(t.Context(), w.temporal, r.codec, id, old, ended); err != nil {
 		t.Fatal(err)
 	}
 	if err := await(t.Context(), long, func() error {
-		h, err := worker.ReadHistory(t.Context(), w.temporal, r.codec, id, "")
+		h, err := readHistory(t.Context(), w.temporal, r.codec, id, "")
 		for _, e := range h.GetEvents() {
 			if e.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED {
 				return nil
@@ -268,7 +267,7 @@ func (r *recorder) continued(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := worker.RecordHistory(t.Context(), w.temporal, r.codec, id, "", anew); err != nil {
+	if err := recordHistory(t.Context(), w.temporal, r.codec, id, "", anew); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
 	"kivuko/momo/sandbox"
-	"kivuko/worker"
 	"kivuko/workflows"
 )
 
@@ -92,7 +91,7 @@ func (w *harness) couldBeSeen(t *testing.T, o order, phone string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := worker.ReadHistory(t.Context(), w.temporal, codec, workflows.OnRampID(o.ID), "")
+	h, err := readHistory(t.Context(), w.temporal, codec, workflows.OnRampID(o.ID), "")
 	if err != nil {
 		t.Fatal(err)
 	}

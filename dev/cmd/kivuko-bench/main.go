@@ -37,7 +37,7 @@ const bareWorker = "bare-worker"
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 1 && args[0] == bareWorker {
-		c, err := bench.Dial(ctx, os.Getenv)
+		c, err := bench.Dial(os.Getenv)
 		if err != nil {
 			return err
 		}

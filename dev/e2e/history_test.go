@@ -1,4 +1,4 @@
-package worker
+package e2e
 
 import (
 	"context"
@@ -12,11 +12,13 @@ import (
 	"go.temporal.io/api/proxy"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"kivuko/worker"
 )
 
-// ReadHistory reads the whole history of a flow with decrypted payloads, so that it can be replayed without keys. An empty
-// run means the newest one. It is for tests only: the result holds everything that encryption hides.
-func ReadHistory(ctx context.Context, c client.Client, codec *Codec, id, run string) (*historypb.History, error) {
+// readHistory reads the whole history of a flow with decrypted payloads, so that it can be replayed without keys. An empty
+// run means the newest one. The result holds everything that encryption hides.
+func readHistory(ctx context.Context, c client.Client, codec *worker.Codec, id, run string) (*historypb.History, error) {
 	events := c.GetWorkflowHistory(ctx, id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var h historypb.History
 	for events.HasNext() {
@@ -48,9 +50,9 @@ var (
 // secretField is a token in a message's argument. It is valid once and for minutes, but a public sample must not contain it.
 var secretField = regexp.MustCompile(`("token":\s*)"[^"]*"`)
 
-// RecordHistory writes a flow's decrypted history to a file, in the form that the replayer reads.
-func RecordHistory(ctx context.Context, c client.Client, codec *Codec, id, run, file string) error {
-	h, err := ReadHistory(ctx, c, codec, id, run)
+// recordHistory writes a flow's decrypted history to a file, in the form that the replayer reads.
+func recordHistory(ctx context.Context, c client.Client, codec *worker.Codec, id, run, file string) error {
+	h, err := readHistory(ctx, c, codec, id, run)
 	if err != nil {
 		return err
 	}
