@@ -10,7 +10,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// Every possible sender of a deposit is stored with it, from the driver's report to the row.
+// Every possible sender of a deposit and the accounts that the money left are stored with it, from the driver's report to the row.
 func TestDepositsKeepAllSenders(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -21,14 +21,14 @@ func TestDepositsKeepAllSenders(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := net.move(w, "1")
-	m.Others = []string{"Ta", "Tb"}
+	m.Others, m.Accounts = []string{"Ta", "Tb"}, []string{"Tc"}
 	net.mine(m)
 	net.final = 1
 	if _, err := follow(t, d); err != nil {
 		t.Fatal(err)
 	}
 	all, _, err := s.ListChainDeposits(t.Context(), store.ChainDepositFilter{TxID: m.TxID}, store.Page{Number: 1, Size: 10})
-	if err != nil || len(all) != 1 || !slices.Equal(all[0].Others, m.Others) {
+	if err != nil || len(all) != 1 || !slices.Equal(all[0].Others, m.Others) || !slices.Equal(all[0].Accounts, m.Accounts) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

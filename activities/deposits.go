@@ -361,7 +361,7 @@ func (d *Deposits) scan(b chain.BlockTransfers) exchange.BlockScan {
 	}
 	for _, m := range b.Movements {
 		s.Movements = append(s.Movements, exchange.ChainMovement{
-			TxID: m.TxID, Index: m.Index, From: m.From, To: m.To, Amount: m.Amount, Others: m.Others,
+			TxID: m.TxID, Index: m.Index, From: m.From, To: m.To, Amount: m.Amount, Others: m.Others, Accounts: m.Accounts,
 		})
 	}
 	for _, u := range b.Unreadable {

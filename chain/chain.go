@@ -214,6 +214,9 @@ type Movement struct {
 	// after a transaction (meta of getTransaction and getBlock): Others are the other accounts that lost the asset, and the
 	// owners of accounts that are not named by their owner's address.
 	Others []string
+	// Accounts are the accounts of the possible senders that the money left, in order, where they are named by their owner's
+	// address: token accounts of Solana. Deny lists may name either.
+	Accounts []string
 }
 
 // BlockTransfers are the movements in one block.

@@ -74,6 +74,8 @@ type ChainMovement struct {
 	To     string
 	Amount money.Amount
 	Others []string // other possible senders, where the chain does not say who paid whom
+	// Accounts are the token accounts of the possible senders, where a chain has them.
+	Accounts []string
 }
 
 // UnreadableMovement is an event, or a transaction, that a driver could not read.
@@ -116,6 +118,7 @@ type ChainDeposit struct {
 	From         string
 	To           string
 	Others       []string // other possible senders; they are screened like From
+	Accounts     []string // the token accounts of the senders; one on the deny list is screened like From
 	Amount       money.Amount
 	WalletID     uuid.UUID // the receiving wallet; zero when only the sender is ours
 	FromWalletID uuid.UUID // the sending wallet; zero when only the recipient is ours

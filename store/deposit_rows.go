@@ -16,7 +16,7 @@ import (
 const maxHeight = math.MaxInt64
 
 const depositColumns = `id, network, tx_id, event_index AS index, from_address AS "from", to_address AS "to", amount||' '||asset AS amount, wallet_id, from_wallet_id, kind, status, payment_id,
-	exception_id, block, block_id, block_time, created_at, final_at, version, other_senders AS others`
+	exception_id, block, block_id, block_time, created_at, final_at, version, other_senders AS others, sender_accounts AS accounts`
 
 func depositSnapshot(d exchange.ChainDeposit) map[string]any {
 	return map[string]any{
@@ -71,8 +71,8 @@ func (s *Store) ListChainDeposits(ctx context.Context, f ChainDepositFilter, p P
 
 const insertDeposit = `
 INSERT INTO chain_deposits (id, network, tx_id, event_index, from_address, to_address, asset, amount, wallet_id, from_wallet_id, kind, status,
-    payment_id, block, block_id, block_time, created_at, updated_at, other_senders)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'seen', $12, $13, $14, $15, $16, $16, $17) RETURNING ` + depositColumns
+    payment_id, block, block_id, block_time, created_at, updated_at, other_senders, sender_accounts)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'seen', $12, $13, $14, $15, $16, $16, $17, $18) RETURNING ` + depositColumns
 
 // addDeposit writes a new movement. It starts as seen, even when its block is final.
 func (t unitTx) addDeposit(ctx context.Context, d exchange.ChainDeposit) (exchange.ChainDeposit, error) {
@@ -83,7 +83,7 @@ func (t unitTx) addDeposit(ctx context.Context, d exchange.ChainDeposit) (exchan
 	var r exchange.ChainDeposit
 	err = t.Get(ctx, &r, insertDeposit, id, d.Network, d.TxID, int64(d.Index), d.From, d.To, d.Amount.Asset(), d.Amount.Decimal(), nullID(d.WalletID),
 		nullID(d.FromWalletID), d.Kind, nullID(d.PaymentID), blockNumber(d.Block), d.BlockID, nullTime(d.BlockTime), t.s.now(),
-		pq.StringArray(notNil(d.Others)))
+		pq.StringArray(notNil(d.Others)), pq.StringArray(notNil(d.Accounts)))
 	if err != nil {
 		return d, err
 	}
@@ -93,7 +93,7 @@ func (t unitTx) addDeposit(ctx context.Context, d exchange.ChainDeposit) (exchan
 const saveDeposit = `
 UPDATE chain_deposits SET from_address = $2, to_address = $3, asset = $4, amount = $5, wallet_id = $6, from_wallet_id = $7, kind = $8, status = $9,
     payment_id = $10, exception_id = $11, block = $12, block_id = $13, block_time = $14, updated_at = $15, final_at = $16, other_senders = $19,
-    version = version + 1
+    sender_accounts = $20, version = version + 1
 WHERE id = $1 AND version = $17 AND status = ANY ($18) RETURNING ` + depositColumns
 
 // saveDeposit stores a block's data for a known movement. A transaction that is included again in another block may
@@ -109,7 +109,7 @@ func (t unitTx) saveDeposit(ctx context.Context, before, d exchange.ChainDeposit
 	var rows []exchange.ChainDeposit
 	err := t.All(ctx, &rows, saveDeposit, before.ID, d.From, d.To, d.Amount.Asset(), d.Amount.Decimal(), nullID(d.WalletID), nullID(d.FromWalletID),
 		d.Kind, d.Status, nullID(d.PaymentID), nullID(d.ExceptionID), blockNumber(d.Block), d.BlockID, nullTime(d.BlockTime), t.s.now(),
-		nullTime(d.FinalAt), before.Version, pq.Array(from), pq.StringArray(notNil(d.Others)))
+		nullTime(d.FinalAt), before.Version, pq.Array(from), pq.StringArray(notNil(d.Others)), pq.StringArray(notNil(d.Accounts)))
 	if err == nil && len(rows) == 0 {
 		err = pg.ErrChangedMeanwhile
 	}

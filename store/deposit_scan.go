@@ -170,7 +170,8 @@ func faultOf(n exchange.Network, m exchange.ChainMovement, again bool) string {
 		return "the transaction's id is empty or too long"
 	case len(m.From) > maxAddress || len(m.To) > maxAddress:
 		return "an address is too long"
-	case len(m.Others) > maxOthers || slices.ContainsFunc(m.Others, func(a string) bool { return len(a) > maxAddress }):
+	case len(m.Others) > maxOthers, len(m.Accounts) > maxOthers,
+		slices.ContainsFunc(slices.Concat(m.Others, m.Accounts), func(a string) bool { return len(a) > maxAddress }):
 		return "it has too many possible senders, or the address of one is too long"
 	case !slices.Contains(n.WalletAssets(), m.Amount.Asset()):
 		return "the asset is not one of the network's"
@@ -321,7 +322,7 @@ func (sc *scan) verdict(m exchange.ChainMovement) exchange.ChainDeposit {
 	to, arrives := sc.byAddress[m.To]
 	payment, own := sc.payments[m.TxID]
 	d := exchange.ChainDeposit{
-		Network: sc.network, TxID: m.TxID, Index: m.Index, From: m.From, To: m.To, Others: m.Others, Amount: m.Amount, Status: exchange.DepositSeen,
+		Network: sc.network, TxID: m.TxID, Index: m.Index, From: m.From, To: m.To, Others: m.Others, Accounts: m.Accounts, Amount: m.Amount, Status: exchange.DepositSeen,
 		FromWalletID: from.ID, WalletID: to.ID, Block: sc.block.Number, BlockID: sc.block.ID, BlockTime: sc.block.Time,
 	}
 	native := m.Amount.Asset() == sc.network.NativeCoin()

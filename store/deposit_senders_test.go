@@ -176,3 +176,34 @@ func TestDeniedBeforeThePaymentByBank(t *testing.T) {
 		t.Errorf("%v; the payout is %s", err, x.payout(t).Status)
 	}
 }
+
+// The deny list may name the token account that the money left instead of its owner. It is screened like a sender, also when it
+// comes to the list after a clear screening.
+func TestDeniedTokenAccountOfASender(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"before the screening": true, "after it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := sold(t)
+			m := x.to("tx", x.order.Price.Crypto)
+			m.Accounts = []string{bystander}
+			x.seen(t, m)
+			m.Accounts = []string{decoy}
+			d := x.final(t, m)
+			if !slices.Equal(d.Accounts, m.Accounts) {
+				t.Errorf("it left the accounts %v", d.Accounts)
+			}
+			x.take(t, d, exchange.TakenExact)
+			x.wantAsked(t, stranger)
+			if !before {
+				x.screened(t, d, exchange.VerdictClear)
+				x.wantAsked(t)
+			}
+			x.deny(t, decoy)
+			x.wantAsked(t, stranger, decoy)
+			if _, err := x.begin(t.Context(), x.s, 1); err == nil {
+				t.Error("the order is paid out, with a denied account of its crypto's sender")
+			}
+		})
+	}
+}

@@ -87,7 +87,7 @@ func TestLocate(t *testing.T) {
 			}
 			continue
 		}
-		want := chain.Movement{TxID: signed.TxID, Index: 3, From: d.From, To: d.To, Amount: d.Amount}
+		want := chain.Movement{TxID: signed.TxID, Index: 3, From: d.From, To: d.To, Amount: d.Amount, Accounts: []string{ataOf(t, named("alice").key(), usdt).String()}}
 		if !l.OK || l.Code != succeeded || !l.Fee.Equal(lamports(10_040+2_039_280)) || l.Block.Number != 1050 || l.Block.Height != 950 ||
 			len(l.Transfers) != 1 || fmt.Sprint(l.Transfers[0]) != fmt.Sprint(want) {
 			t.Errorf("%s: %+v", q.want, l)

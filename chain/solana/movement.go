@@ -218,16 +218,28 @@ func (r *reader) gains(asset money.Asset, all []change, noSender string, offset 
 			from, least = c.name, c.gain
 		}
 	}
-	others := othersThan(from, all)
+	others, accounts := othersThan(from, all), r.accountsOf(all)
 	var out []chain.Movement
 	for _, c := range all {
 		if c.gain.Sign() > 0 {
 			out = append(out, chain.Movement{
 				TxID: r.id, Index: offset + uint32(c.index), From: from, To: c.name,
-				Amount: money.FromUnits(asset, c.gain), Others: slices.Clone(others),
+				Amount: money.FromUnits(asset, c.gain), Others: slices.Clone(others), Accounts: slices.Clone(accounts),
 			})
 		}
 	}
+	return out
+}
+
+// accountsOf lists the accounts that lost and are named by their owner's address.
+func (r *reader) accountsOf(all []change) []string {
+	var out []string
+	for _, c := range all {
+		if c.gain.Sign() < 0 && c.name != r.keys[c.index] {
+			out = append(out, r.keys[c.index])
+		}
+	}
+	slices.Sort(out)
 	return out
 }
 

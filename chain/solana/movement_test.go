@@ -54,6 +54,22 @@ func flows(all []chain.Movement) []string {
 	return out
 }
 
+// A sender that is named by its wallet's address also has the token account that the money left, but not one that gained, nor one
+// that is named itself.
+func TestAccountsOfSenders(t *testing.T) {
+	alice, bob, carol := named("alice").key(), named("bob").key(), named("carol").key()
+	a, b, side := ataOf(t, alice, usdt), ataOf(t, bob, usdt), named("side account").key()
+	keys := []sdk.PublicKey{named("payer").key(), a, b, side, ataOf(t, carol, usdt)}
+	spent := []any{tokenEntry(1, usdt, alice, "3000000"), tokenEntry(2, usdt, bob, "4000000"), tokenEntry(3, usdt, bob, "1000000"), tokenEntry(4, usdt, carol, "0")}
+	left := []any{tokenEntry(1, usdt, alice, "0"), tokenEntry(2, usdt, bob, "0"), tokenEntry(3, usdt, bob, "0"), tokenEntry(4, usdt, carol, "8000000")}
+	want := []string{a.String(), b.String()}
+	slices.Sort(want)
+	e, err := stubbed(t, newStub()).effect(answerOf(t, keys, []uint64{10_000, 1, 1, 1, 1}, []uint64{5_000, 1, 1, 1, 1}, spent, left))
+	if err != nil || len(e.moved) != 1 || !slices.Equal(e.moved[0].Accounts, want) {
+		t.Errorf("%+v, %v; want the accounts %v", e.moved, err, want)
+	}
+}
+
 func TestTokenMovements(t *testing.T) {
 	c := stubbed(t, newStub())
 	payer, alice, bob, carol := named("payer").key(), named("alice").key(), named("bob").key(), named("carol").key()

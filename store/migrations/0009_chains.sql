@@ -318,6 +318,9 @@ CREATE TABLE chain_deposits (
     -- accounts and the owner of each.
     other_senders  text[]       NOT NULL DEFAULT '{}' CONSTRAINT chain_deposits_other_senders CHECK (
         cardinality(other_senders) <= 512 AND array_position(other_senders, NULL) IS NULL AND char_length(array_to_string(other_senders, '')) <= 512 * 128),
+    -- The token accounts of the senders, where a chain has them.
+    sender_accounts text[]      NOT NULL DEFAULT '{}' CONSTRAINT chain_deposits_sender_accounts CHECK (
+        cardinality(sender_accounts) <= 512 AND array_position(sender_accounts, NULL) IS NULL AND char_length(array_to_string(sender_accounts, '')) <= 512 * 128),
     -- A movement is the same one whichever block its transaction is in.
     CONSTRAINT chain_deposits_movement_key UNIQUE (network, tx_id, event_index),
     CONSTRAINT chain_deposits_ours CHECK (wallet_id IS NOT NULL OR from_wallet_id IS NOT NULL),
