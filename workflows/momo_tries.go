@@ -70,11 +70,11 @@ func (p *momoTries) pay(ctx workflow.Context) (MomoPayoutResult, error) {
 
 // unpaid decides how to go on after a try that paid nothing.
 func (p *momoTries) unpaid(ctx workflow.Context, r MomoPayoutResult) {
-	short, claimed := r.Class == exchange.ClassFloat, Reason(r.Reason) == payoutReasons[p.in.Object.Type][activities.PayoutClaimed]
+	short := r.Class == exchange.ClassFloat
 	if r.Refused {
 		p.in.Try = max(p.in.Try, r.Try) + 1
 	}
-	p.short, p.claimed = since(ctx, p.short, short), since(ctx, p.claimed, claimed)
+	p.short, p.claimed = since(ctx, p.short, short), since(ctx, p.claimed, p.isClaim(r))
 	full := r.Class == exchange.ClassPayeeDay && !p.full
 	p.full = full
 	switch {
@@ -87,12 +87,16 @@ func (p *momoTries) unpaid(ctx workflow.Context, r MomoPayoutResult) {
 	case short:
 		p.awaitFloat(ctx)
 	case r.Class == exchange.ClassTrial:
-		p.commands.unpark(ctx, WaitsForMomo)
 		p.note(ctx, exchange.WaitSuspended)
 		p.rest(ctx, trialPause, "Check whether the payout on trial was accepted", "another payout, on trial after our credential was refused", p.moreFloat)
 	default:
 		p.park(ctx, r, nil)
 	}
+}
+
+// isClaim reports whether nothing was sent because a source reports a refused payout as made.
+func (p *momoTries) isClaim(r MomoPayoutResult) bool {
+	return Reason(r.Reason) == payoutReasons[p.in.Object.Type][activities.PayoutClaimed]
 }
 
 // since returns the start of a state: now when it begins, zero while it does not hold.
@@ -120,10 +124,10 @@ func (p *momoTries) park(ctx workflow.Context, r MomoPayoutResult, cause error) 
 	for {
 		p.commands.park(ctx, reason, cause)
 		p.note(ctx, detail)
-		if p.claimed.IsZero() {
-			p.until(ctx, woken)
-		} else {
+		if p.isClaim(r) {
 			waiting(p.until).pause(ctx, slower(ctx, refundGlance, p.claimed), "Check whether the claim is settled", woken)
+		} else {
+			p.until(ctx, woken)
 		}
 		if !p.commands.hasDecision() {
 			break
@@ -164,10 +168,6 @@ func (p *momoTries) awaitFloat(ctx workflow.Context) {
 		p.commands.park(ctx, payoutReasons[p.in.Object.Type][activities.PayoutFloatShort], nil)
 	}
 	p.rest(ctx, slower(ctx, floatPause, p.short), "Check whether there is enough float", "more float", p.moreFloat)
-	if p.commands.hasDecision() { // a retry
-		p.commands.take()
-		p.commands.unpark(ctx, WaitsForMomo)
-	}
 }
 
 // eastAfrica is the operator's offset from UTC; there is no daylight saving time.
@@ -190,14 +190,22 @@ func (p *momoTries) awaitDay(ctx workflow.Context) {
 	}
 }
 
-// rest shows what the flow waits for, and waits for a time, until ready, or until an operator's retry.
+// rest shows what the flow waits for, and waits for a time, until ready, or until an operator's retry. Only a flow that lacks
+// float may be parked meanwhile.
 func (p *momoTries) rest(ctx workflow.Context, d time.Duration, summary, waits string, ready func() bool) {
+	if p.short.IsZero() {
+		p.commands.unpark(ctx, WaitsForMomo)
+	}
 	if p.commands.reason == "" {
 		p.commands.describe(ctx, p.card(waits, workflow.Now(ctx).Add(d)))
 	}
 	p.rests, p.again = waits, false
 	waiting(p.until).pause(ctx, d, summary, func() bool { return ready() || p.again || p.commands.hasDecision() })
 	p.rests = ""
+	if p.commands.hasDecision() { // a retry
+		p.commands.take()
+		p.commands.unpark(ctx, WaitsForMomo)
+	}
 }
 
 func never() bool { return false }

@@ -338,6 +338,25 @@ func payingOut() []sell {
 			},
 		},
 		{
+			name: "parked without float, then busy: parked no longer", status: sold, detail: none, parked: []workflows.Reason{workflows.ReasonMomoFloat},
+			check: func(t *testing.T, m *market) {
+				if err := m.answers["still parked"]; err != nil {
+					t.Error("the flow is parked while it waits for the operator")
+				}
+			},
+			set: func(m *market) {
+				m.payouts = append(slices.Repeat([]momoOutcome{float}, 7), busy, wasPaid)
+				m.deposit(min, 1, crypto("10"))
+				m.at(38*min, func() {
+					m.signs.mu.Lock()
+					defer m.signs.mu.Unlock()
+					if m.signs.alarmed[workflows.OffRampID(m.request.ID)] {
+						m.answers["still parked"] = errBug
+					}
+				})
+			},
+		},
+		{
 			name: "a command is passed on", status: sold, detail: none, check: responded("resolve", ""),
 			set: func(m *market) {
 				m.payouts = []momoOutcome{{result: wasPaid.result, until: workflows.SignalResolve}}
