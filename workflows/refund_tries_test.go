@@ -13,6 +13,7 @@ import (
 // TestRefundsGoOnByThemselves has a refund fail for reasons that pass, and sends no command about it. A refund follows the
 // same rules as an order's payout.
 func TestRefundsGoOnByThemselves(t *testing.T) {
+	t.Parallel()
 	const min = time.Minute
 	suspended := func(w *harness, until time.Duration, state exchange.Breaker) {
 		w.store.breaker = &state
