@@ -44,6 +44,7 @@ type entry struct {
 // network is a blockchain with a book of its own.
 type network struct {
 	mu     sync.Mutex
+	on     exchange.Network
 	now    func() time.Time
 	script func(n int) outcome // of the n-th transaction, from 1
 	fault  func(call string) error
@@ -82,16 +83,7 @@ func (n *network) SignPayment(ctx context.Context, id uuid.UUID) (exchange.Chain
 
 // sign makes the next transaction of a payment.
 func (n *network) sign(ctx context.Context, p exchange.ChainPayment) (exchange.ChainAttempt, error) {
-	n.mu.Lock()
-	n.built++
-	f := n.script(n.built)
-	txID := fmt.Sprintf("%064x", n.built)
-	a := exchange.ChainAttempt{
-		ID: uuid.NewSHA1(p.ID, []byte(txID)), PaymentID: p.ID, Network: networkName, TxID: txID, Raw: []byte(txID),
-		FeeLimit: money.Must(money.TRX, "30"), ExpiresAt: n.now().Add(txLife), Status: exchange.TxSigned, CreatedAt: n.now(),
-	}
-	n.signed[txID] = &entry{attempt: a, payment: p, outcome: f}
-	n.mu.Unlock()
+	a, f := n.build(p)
 	if f.trouble != nil {
 		return exchange.ChainAttempt{}, f.trouble
 	}
@@ -101,12 +93,27 @@ func (n *network) sign(ctx context.Context, p exchange.ChainPayment) (exchange.C
 	return n.store.SaveSignedAttempt(ctx, a)
 }
 
+// build makes the bytes of the next transaction of a payment.
+func (n *network) build(p exchange.ChainPayment) (exchange.ChainAttempt, outcome) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.built++
+	f := n.script(n.built)
+	txID := fmt.Sprintf("%064x", n.built)
+	a := exchange.ChainAttempt{
+		ID: uuid.NewSHA1(p.ID, []byte(txID)), PaymentID: p.ID, Network: n.on, TxID: txID, Raw: []byte(txID),
+		FeeLimit: money.Must(n.on.NativeCoin(), "30"), ExpiresAt: n.now().Add(txLife), Status: exchange.TxSigned, CreatedAt: n.now(),
+	}
+	n.signed[txID] = &entry{attempt: a, payment: p, outcome: f}
+	return a, f
+}
+
 // BumpPaymentFee is never called: the network has no nonces.
 func (n *network) BumpPaymentFee(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
 	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "nothing can be replaced with a higher fee here")
 }
 
-func (n *network) Network() exchange.Network { return networkName }
+func (n *network) Network() exchange.Network { return n.on }
 
 func (n *network) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
 	n.mu.Lock()
@@ -158,7 +165,7 @@ func (n *network) Locate(_ context.Context, txID string) (chain.Location, error)
 		l.Stage = chain.StageFinal
 	}
 	l.Block = chain.Block{Number: 100, ID: fmt.Sprintf("block-%v-%v", txID, e.undone), Time: e.included}
-	l.OK, l.Code, l.Fee = !e.outcome.reverts, "SUCCESS", money.Must(money.TRX, "13")
+	l.OK, l.Code, l.Fee = !e.outcome.reverts, "SUCCESS", money.Must(n.on.NativeCoin(), "0.01")
 	if e.outcome.reverts {
 		l.Code = "REVERT"
 		return l, nil

@@ -17,6 +17,7 @@ import (
 type faultyStore struct {
 	*store.Store
 	mu        sync.Mutex
+	network   exchange.Network
 	now       func() time.Time
 	fault     func(call string) error     // called before the effect
 	lost      func(call string) error     // called after it
@@ -60,10 +61,10 @@ func results[A, B any](s *faultyStore, call string, do func() (A, B, error)) (a 
 // SigningHold has the watch over the chain look at it first, as it does every few seconds.
 func (s *faultyStore) SigningHold(ctx context.Context, payment uuid.UUID) (exchange.SigningHold, error) {
 	return result(s, "SigningHold", func() (exchange.SigningHold, error) {
-		if err := s.WatchAlive(ctx, networkName); err != nil {
+		if err := s.WatchAlive(ctx, s.network); err != nil {
 			return exchange.HoldWatch, err
 		}
-		if err := s.RecordLook(ctx, exchange.WatchLook{Network: networkName, Final: exchange.ChainBlock{Number: watchedTo, ID: "start", Time: s.now()}}); err != nil {
+		if err := s.RecordLook(ctx, exchange.WatchLook{Network: s.network, Final: exchange.ChainBlock{Number: watchedTo, ID: "start", Time: s.now()}}); err != nil {
 			return exchange.HoldWatch, err
 		}
 		if _, alive, err := s.Store.LiveAttempt(ctx, payment); err != nil || alive || s.hold == nil {

@@ -64,14 +64,17 @@ func newEnvironment(shown *signs) *testsuite.TestWorkflowEnvironment {
 }
 
 // newHarness makes a harness in which every call succeeds, on a database of its own.
-func newHarness(t testing.TB) *harness {
+func newHarness(t testing.TB) *harness { return newHarnessOn(t, networkName) }
+
+func newHarnessOn(t testing.TB, n exchange.Network) *harness {
 	t.Helper()
 	w := newStage(t)
+	w.chain.on = n
 	now := func() time.Time { return w.env.Now() }
-	w.store = &faultyStore{now: now, Store: storetest.Open(t, storetest.URL(t), store.Options{Now: now, MaxConns: 4})}
-	w.market = storetest.NewMarket(t, w.store.Store)
+	w.store = &faultyStore{network: n, now: now, Store: storetest.Open(t, storetest.URL(t), store.Options{Now: now, MaxConns: 4})}
+	w.market = storetest.NewMarketOn(t, w.store.Store, n)
 	w.officer = storetest.PrincipalOf(storetest.User(t, w.store.Store, exchange.RoleTreasury))
-	if _, err := w.store.StartDeposits(t.Context(), networkName, exchange.ChainBlock{Number: watchedTo, ID: "start", Time: w.start}); err != nil {
+	if _, err := w.store.StartDeposits(t.Context(), n, exchange.ChainBlock{Number: watchedTo, ID: "start", Time: w.start}); err != nil {
 		t.Fatal(err)
 	}
 	w.request = exchange.OrderRequest{
@@ -81,19 +84,6 @@ func newHarness(t testing.TB) *harness {
 	w.signs.order = &w.request
 	w.chain.store = w.store
 	w.register()
-	return w
-}
-
-// newBookHarness is a harness on the rows of a book, for payments of a chain that are no order's.
-func newBookHarness() *harness {
-	w := newStage(nil)
-	w.book = newBook()
-	w.book.now = w.env.Now
-	w.chain.store = w.book
-	w.env.RegisterWorkflow(workflows.CryptoPayout)
-	w.env.RegisterActivity(&activities.Orders{Store: w.book})
-	w.env.RegisterActivity(&activities.Signing{Signer: w.chain, Store: w.book})
-	w.env.RegisterActivity(&activities.Chain{Store: w.book, Client: w.chain, Poll: blockTime})
 	return w
 }
 
@@ -113,7 +103,7 @@ func newStage(t testing.TB) *harness {
 		attempts: map[uuid.UUID]exchange.PaymentAttempt{}, results: map[uuid.UUID]string{},
 	}
 	w.chain = &network{
-		now: w.env.Now, script: func(int) outcome { return outcome{} }, signed: map[string]*entry{}, txs: map[string]*entry{},
+		on: networkName, now: w.env.Now, script: func(int) outcome { return outcome{} }, signed: map[string]*entry{}, txs: map[string]*entry{},
 	}
 	w.keys = &keyRing{}
 	return w

@@ -102,8 +102,8 @@ func TestDetailsSayWhichCommandCameTooLate(t *testing.T) {
 // The same holds for a decision about a transfer without the token of an officer.
 func TestDetailsSayWhyADecisionWasRefused(t *testing.T) {
 	t.Parallel()
-	w := newTransferHarness()
-	w.send.required = 1
+	w := newTransferHarness(t)
+	w.needs(1)
 	w.at(whenPending, func() { w.env.SignalWorkflow(workflows.SignalApprove, map[string]string{"note": "fine"}) })
 	w.at(whenPending+time.Second, func() {
 		details := detailsOf(t, w.env, workflows.TransferID(w.ask.ID))

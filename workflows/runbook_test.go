@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"kivuko/activities"
-	"kivuko/exchange"
 	"kivuko/workflows"
 )
 
@@ -78,7 +77,7 @@ func (c *parkedCommand) shown(t *testing.T, env *testsuite.TestWorkflowEnvironme
 	details := detailsOf(t, env, flow)
 	a := c.reason.Advice()
 	if !strings.HasPrefix(flow, "deposit-watch:") { // it has no object
-		beginsWithObject(t, s.order, flow, details, a.What)
+		beginsWithObject(t, s, flow, details, a.What)
 	}
 	for _, want := range []string{string(c.reason) + " (docs/runbooks.md#" + string(c.reason) + ")", a.What, a.Do, strings.Join(a.Verbs, ", ")} {
 		if !strings.Contains(details, want) {
@@ -108,19 +107,22 @@ func detailsOf(t *testing.T, env *testsuite.TestWorkflowEnvironment, flow string
 
 // beginsWithObject checks that details name the object before the problem: the amount, the customer's id and the object's
 // address in the API.
-func beginsWithObject(t *testing.T, order *exchange.OrderRequest, flow, details, wrong string) {
+func beginsWithObject(t *testing.T, s *signs, flow, details, wrong string) {
 	t.Helper()
 	first, _, found := strings.Cut(details, wrong)
 	wants := []string{
 		"1250.00 KES", aboutParked.CustomerID.String(), "/api/v1/auth/payment-exceptions/" + aboutParked.ExceptionID.String(),
 		"/api/v1/auth/orders/" + aboutParked.OrderID.String(),
 	}
-	if order != nil {
+	if order := s.order; order != nil {
 		amount := order.Crypto.String() + " USDT"
 		if strings.Contains(first, "KES") { // a refund, or late money
 			amount = price + ".00 KES"
 		}
 		wants = []string{amount, order.CustomerID.String(), "/api/v1/auth/orders/" + order.ID.String()}
+	}
+	if f := s.transfer; f != nil {
+		wants = []string{f.Amount.String() + " USDT", f.RequestedBy.String(), "/api/v1/auth/transfers/" + f.ID.String()}
 	}
 	for _, want := range wants {
 		if !found || !strings.Contains(first, want) {

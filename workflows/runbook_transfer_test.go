@@ -15,9 +15,8 @@ func transferRehearsals() map[workflows.Reason]rehearsal {
 	const back = exchange.TransferCancelled
 	moves := func(set func(*parkedCommand, *transferHarness), over exchange.TransferStatus, detail string) func(*testing.T, *parkedCommand) {
 		return func(t *testing.T, c *parkedCommand) {
-			w := newTransferHarness()
+			w := newTransferHarness(t)
 			set(c, w)
-			w.chain.cold = w.send.cold
 			c.await(t, w.env, w.signs, workflows.TransferID(w.ask.ID), func() { w.order(c.verb) })
 			r := w.play(t)
 			wants(c.verb, "")(t, w.harness)
@@ -32,15 +31,15 @@ func transferRehearsals() map[workflows.Reason]rehearsal {
 	}
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonScreening: {retryOrRefund, moves(func(c *parkedCommand, w *transferHarness) {
-			w.send.answers = []answer{{verdict: exchange.VerdictUnknown}}
-			c.mend = func() { w.book.mu.Lock(); defer w.book.mu.Unlock(); w.send.answers = nil }
+			w.screener.replies(answer{verdict: exchange.VerdictUnknown})
+			c.mend = func() { w.screener.replies() }
 		}, back, exchange.DetailByStaff)},
 		workflows.ReasonBlocked: {[]string{activities.VerbRefund}, moves(func(_ *parkedCommand, w *transferHarness) {
-			w.send.denied = true
+			w.deny()
 		}, exchange.TransferBlocked, exchange.DetailReleased)},
 		// A retry checks the rows; the transaction that an officer submits ends the wait.
 		workflows.ReasonColdWallet: {retryOrRefund, moves(func(c *parkedCommand, w *transferHarness) {
-			w.send.cold = true
+			w.freeze()
 			c.mend = func() {
 				w.at(time.Hour, func() { w.asksPayload("payload") })
 				w.at(2*time.Hour, func() { w.brings("import", "good") })

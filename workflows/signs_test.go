@@ -19,8 +19,11 @@ import (
 // signs records what the flows show to operators: the reasons they were parked with, by flow, and who needs attention
 // now.
 type signs struct {
-	order *exchange.OrderRequest // whose flows show its own rows; nil: they show aboutParked
 	interceptor.WorkerInterceptorBase
+	// The object whose flows show its own rows; with neither they show aboutParked.
+	order    *exchange.OrderRequest
+	transfer *exchange.TransferRequest
+
 	mu      sync.Mutex
 	reasons map[string][]string
 	alarmed map[string]bool

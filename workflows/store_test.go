@@ -2,6 +2,8 @@ package workflows_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,15 +14,13 @@ import (
 	"kivuko/exchange/money"
 )
 
-// book is the rows of transfers and of payouts of shillings, in memory, for flows that don't run on the store yet: each
+// book is the rows of payouts of shillings, in memory, for flows that don't run on the store yet: each
 // method is one transaction, which a fault can hit before or after its effect. The embedded interfaces are nil: a flow
 // that calls another of their methods fails its test.
 type book struct {
 	activities.OrderStore
 	activities.PayoutStore
 	activities.RefundStore
-	activities.SigningStore
-	activities.ChainStore
 
 	mu         sync.Mutex
 	now        func() time.Time
@@ -29,11 +29,8 @@ type book struct {
 	float      money.Amount            // for payouts
 	declared   bool                    // two officers declared a payout unpaid
 	second     bool                    // a receipt needs a second officer
-	orders     map[uuid.UUID]exchange.Order
 	attempts   map[uuid.UUID]exchange.PaymentAttempt
 	callbacks  map[uuid.UUID][]exchange.MomoCallback
-	payments   map[uuid.UUID]exchange.ChainPayment
-	signed     map[uuid.UUID]exchange.ChainAttempt
 	exceptions map[uuid.UUID]exchange.PaymentException
 	commands   map[uuid.UUID]exchange.OperatorCommand
 	parked     map[string]exchange.ParkedFlow
@@ -41,9 +38,8 @@ type book struct {
 
 func newBook() *book {
 	return &book{
-		now: time.Now, float: money.Must(money.KES, "100000"), orders: map[uuid.UUID]exchange.Order{},
+		now: time.Now, float: money.Must(money.KES, "100000"),
 		attempts: map[uuid.UUID]exchange.PaymentAttempt{}, callbacks: map[uuid.UUID][]exchange.MomoCallback{},
-		payments: map[uuid.UUID]exchange.ChainPayment{}, signed: map[uuid.UUID]exchange.ChainAttempt{},
 		exceptions: map[uuid.UUID]exchange.PaymentException{}, commands: map[uuid.UUID]exchange.OperatorCommand{},
 	}
 }
@@ -67,11 +63,6 @@ func tx[T any](b *book, call string, do func() (T, error)) (T, error) {
 	return out, err
 }
 
-// blank is run for a method whose result no flow uses.
-func blank[T any](b *book, call string, do func() error) (T, error) {
-	return tx(b, call, func() (none T, err error) { return none, do() })
-}
-
 func run(b *book, call string, do func() error) error {
 	_, err := tx(b, call, func() (struct{}, error) { return struct{}{}, do() })
 	return err
@@ -83,29 +74,9 @@ func conflict(format string, args ...any) error {
 	return exchange.Errorf(exchange.CodeStateConflict, format, args...)
 }
 
-// move changes an order's status where the state machine allows it.
-func (b *book) move(id uuid.UUID, to exchange.OrderStatus, detail string) (exchange.Order, error) {
-	o := b.orders[id]
-	if o.Status != to {
-		if err := exchange.OnRampMachine.Allow(o.Status, to); err != nil {
-			return o, err
-		}
-	}
-	o.Status, o.StatusDetail = to, detail
-	b.orders[id] = o
-	return o, nil
-}
-
-func (b *book) SetOrderDetail(_ context.Context, id uuid.UUID, detail string) error {
-	return run(b, "SetOrderDetail", func() error {
-		o := b.orders[id]
-		if exchange.OnRampMachine.Terminal(o.Status) {
-			return nil
-		}
-		o.StatusDetail = detail
-		b.orders[id] = o
-		return nil
-	})
+// SetOrderDetail changes nothing: the orders of these payouts have no rows.
+func (b *book) SetOrderDetail(context.Context, uuid.UUID, string) error {
+	return run(b, "SetOrderDetail", func() error { return nil })
 }
 
 func (b *book) UseCommand(_ context.Context, id uuid.UUID, kind string, object uuid.UUID) (exchange.OperatorCommand, error) {
@@ -173,5 +144,38 @@ func (b *book) SaveCallback(c exchange.MomoCallback) {
 func (b *book) Callbacks(_ context.Context, id uuid.UUID) ([]exchange.MomoCallback, error) {
 	return tx(b, "Callbacks", func() ([]exchange.MomoCallback, error) {
 		return append([]exchange.MomoCallback{}, b.callbacks[id]...), nil
+	})
+}
+
+func (b *book) DeclaredUnpaid(context.Context, uuid.UUID) (bool, error) {
+	return tx(b, "DeclaredUnpaid", func() (bool, error) { return b.declared, nil })
+}
+
+func (b *book) ClaimDeclined(context.Context, uuid.UUID) (time.Time, error) {
+	return tx(b, "ClaimDeclined", func() (time.Time, error) { return time.Time{}, nil })
+}
+
+func (b *book) ReceiptNeedsSecond(context.Context, exchange.PayoutObject, string) (bool, error) {
+	return tx(b, "ReceiptNeedsSecond", func() (bool, error) { return b.second, nil })
+}
+
+func (b *book) Payouts(context.Context, uuid.UUID) ([]exchange.PaymentAttempt, error) {
+	return tx(b, "Payouts", func() ([]exchange.PaymentAttempt, error) {
+		return slices.Collect(maps.Values(b.attempts)), nil
+	})
+}
+
+func (b *book) ResolveException(_ context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, _ exchange.Principal) (exchange.PaymentException, error) {
+	return tx(b, "ResolveException", func() (exchange.PaymentException, error) {
+		e := b.exceptions[id]
+		if e.Status == to || e.Status == exchange.ExcCredited || e.Status == exchange.ExcWrittenOff { // by its own verb
+			return e, nil
+		}
+		if err := exchange.ExceptionMachine.Allow(e.Status, to); err != nil {
+			return e, err
+		}
+		e.Status, e.Note = to, note
+		b.exceptions[id] = e
+		return e, nil
 	})
 }

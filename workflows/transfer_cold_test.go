@@ -10,93 +10,128 @@ import (
 
 	"kivuko/activities"
 	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
-// vault is a cold wallet's nonce account and its issued payloads. All is under the book's lock.
+// vault is what the stand-ins for the cold machine's side count.
 type vault struct {
-	opened, advanced uuid.UUID // the payments
-	parts            int
-	completed        int
-	refuses          exchange.Code // that nothing can be withdrawn
-	asked            int           // to withdraw
+	handedOut int
+	parts     int
+	completed int
+	refuses   exchange.Code // that nothing can be withdrawn
+	asked     int           // to withdraw
 }
 
-// move is a payment of the gas wallet, which every query returns until it is completed.
-func (w *transferHarness) move(id *uuid.UUID, purpose exchange.ChainPurpose) (uuid.UUID, bool) {
-	b := w.book
-	if *id == uuid.Nil {
-		*id = uuid.New()
-		b.payments[*id] = exchange.ChainPayment{
-			ID: *id, Purpose: purpose, ObjectID: *id, Network: w.ask.Network, Amount: w.ask.Amount, FromAddress: "TGas", ToAddress: "TNonce", Status: exchange.ChainApproved,
-		}
-		b.orders[*id] = exchange.Order{ID: *id, Type: exchange.OnRampBuy, Status: exchange.OrderProcessing}
-	}
-	p := b.payments[*id]
-	if p.Status == exchange.ChainParked {
-		p.Status = exchange.ChainApproved
-		b.payments[*id] = p
-	}
-	return *id, p.Status == exchange.ChainCompleted
+// nonceAccount is the account that keeps the transactions of a cold wallet valid.
+const nonceAccount = "NonceAccount1111111111111111111111"
+
+// freeze makes the sender's wallet cold.
+func (w *transferHarness) freeze() {
+	w.chain.cold = true
+	storetest.Exec(w.t, w.store.Store, `UPDATE wallets SET type = 'cold' WHERE id = $1`, w.wallet.ID)
 }
 
-// registerCold registers the issue and the import of transactions. The transaction signed offline is the next one that the
-// network's book makes.
+// count counts in an activity.
+func (w *transferHarness) count(n *int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*n++
+}
+
+func (w *transferHarness) durable() bool { return w.ask.Network == exchange.Solana }
+
+// registerCold registers stand-ins for the issue and the import of transactions, on the rows of the store. The transaction
+// signed offline is the next one that the network makes.
 func (w *transferHarness) registerCold() {
-	name := func(s string) sdk.RegisterOptions { return sdk.RegisterOptions{Name: s} }
-	w.env.RegisterActivityWithOptions(func(_ context.Context, in activities.ColdInput) (activities.ColdDraft, error) {
-		w.book.mu.Lock()
-		defer w.book.mu.Unlock()
-		if v := w.send.vault; v != nil {
-			if id, done := w.move(&v.opened, exchange.ForNonceAccount); !done {
-				return activities.ColdDraft{NoncePaymentID: id}, nil
-			}
+	for name, do := range map[string]any{
+		"DraftColdPayment": w.draftCold, "ImportColdPayment": w.importCold, "CompleteColdPayment": w.completeCold, "CloseColdPayment": w.closeCold,
+	} {
+		w.env.RegisterActivityWithOptions(do, sdk.RegisterOptions{Name: name})
+	}
+}
+
+func (w *transferHarness) draftCold(ctx context.Context, in activities.ColdInput) (activities.ColdDraft, error) {
+	if w.durable() {
+		opened, err := w.store.ChainPaymentOf(ctx, exchange.ForNonceAccount, w.wallet.ID)
+		if err != nil || opened.Status != exchange.ChainCompleted {
+			opened, err = w.store.ApproveNonceAccount(ctx, in.PaymentID, nonceAccount, money.Must(money.SOL, "0.0015"))
+			return activities.ColdDraft{NoncePaymentID: opened.ID}, activities.Failure(ctx, err)
 		}
-		w.send.handedOut = append(w.send.handedOut, in.Actor.UserID)
-		return activities.ColdDraft{}, nil
-	}, name("DraftColdPayment"))
-	w.env.RegisterActivityWithOptions(func(ctx context.Context, in activities.ColdImport) (activities.SignedPayment, error) {
-		if v := w.send.vault; v != nil && string(in.Raw) == "good" {
-			v.parts++
-			return activities.SignedPayment{Incomplete: true}, nil
-		}
-		if string(in.Raw) != "good" {
-			return activities.SignedPayment{}, activities.Failure(ctx, exchange.Invalid(exchange.FieldError{Pointer: "/signed_transaction", Code: "transaction", Message: "is another"}))
-		}
+	}
+	d, err := w.draft(ctx, in.PaymentID)
+	if err == nil {
+		w.count(&w.vault.handedOut)
+	}
+	return activities.ColdDraft{DraftID: d.ID}, activities.Failure(ctx, err)
+}
+
+// draft stores the transaction for the cold machine; an open one is returned.
+func (w *transferHarness) draft(ctx context.Context, payment uuid.UUID) (exchange.ColdDraft, error) {
+	now := w.env.Now()
+	d := exchange.ColdDraft{
+		ID: uuid.New(), PaymentID: payment, Network: w.ask.Network, Body: []byte("body"), Payload: []byte("payload"), RefBlock: "value",
+		FeeLimit: money.Zero(w.ask.Network.NativeCoin()), ClosesAt: now.Add(exchange.ColdLife), AskedBy: w.officer.UserID,
+	}
+	if w.durable() {
+		d.NonceAccount, d.NonceBlock = nonceAccount, 7
+	}
+	return w.store.SaveColdDraft(ctx, d, w.officer)
+}
+
+func (w *transferHarness) importCold(ctx context.Context, in activities.ColdImport) (activities.SignedPayment, error) {
+	if string(in.Raw) != "good" {
+		return activities.SignedPayment{}, activities.Failure(ctx, exchange.Invalid(exchange.FieldError{Pointer: "/signed_transaction", Code: "transaction", Message: "is another"}))
+	}
+	if !w.durable() {
 		return w.signedElsewhere(ctx, in.PaymentID)
-	}, name("ImportColdPayment"))
-	w.env.RegisterActivityWithOptions(func(ctx context.Context, in activities.SignInput) (activities.SignedPayment, error) {
-		w.send.vault.completed++
-		return w.signedElsewhere(ctx, in.PaymentID)
-	}, name("CompleteColdPayment"))
-	w.env.RegisterActivityWithOptions(func(ctx context.Context, _ activities.ColdInput) (activities.ColdClosed, error) {
-		w.book.mu.Lock()
-		defer w.book.mu.Unlock()
-		v := w.send.vault
-		if v == nil || len(w.send.handedOut) == 0 {
-			return activities.ColdClosed{}, nil
-		}
-		v.asked++
-		if v.refuses != "" {
-			return activities.ColdClosed{}, activities.Failure(ctx, exchange.Errorf(v.refuses, "It may still be included."))
-		}
-		id, done := w.move(&v.advanced, exchange.ForNonceAdvance)
-		if done {
-			id = uuid.Nil
-		}
-		return activities.ColdClosed{NoncePaymentID: id}, nil
-	}, name("CloseColdPayment"))
+	}
+	d, err := w.draft(ctx, in.PaymentID)
+	if err == nil {
+		err = w.store.SaveColdPart(ctx, d.ID, []byte("part"), w.officer)
+	}
+	if err == nil {
+		w.count(&w.vault.parts)
+	}
+	return activities.SignedPayment{Incomplete: true}, activities.Failure(ctx, err)
+}
+
+func (w *transferHarness) completeCold(ctx context.Context, in activities.SignInput) (activities.SignedPayment, error) {
+	w.count(&w.vault.completed)
+	return w.signedElsewhere(ctx, in.PaymentID)
+}
+
+func (w *transferHarness) closeCold(ctx context.Context, in activities.ColdInput) (activities.ColdClosed, error) {
+	drafts, err := w.store.ColdDrafts(ctx, in.PaymentID)
+	if err != nil || len(drafts) == 0 || (drafts[0].Status != exchange.ColdOpen && drafts[0].Status != exchange.ColdClosing) {
+		return activities.ColdClosed{}, activities.Failure(ctx, err)
+	}
+	w.count(&w.vault.asked)
+	if w.vault.refuses != "" {
+		return activities.ColdClosed{}, activities.Failure(ctx, exchange.Errorf(w.vault.refuses, "It may still be included."))
+	}
+	advance, err := w.store.WithdrawColdDraft(ctx, drafts[0].ID, w.officer)
+	return activities.ColdClosed{NoncePaymentID: advance.ID}, activities.Failure(ctx, err)
 }
 
 func (w *transferHarness) signedElsewhere(ctx context.Context, payment uuid.UUID) (activities.SignedPayment, error) {
-	if a, alive, err := w.book.LiveAttempt(ctx, payment); err != nil || alive {
+	if a, alive, err := w.store.LiveAttempt(ctx, payment); err != nil || alive {
 		return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
 	}
-	p, err := w.book.ChainPayment(ctx, payment)
+	p, err := w.store.ChainPayment(ctx, payment)
 	if err != nil {
 		return activities.SignedPayment{}, activities.Failure(ctx, err)
 	}
-	a, err := w.chain.sign(ctx, p)
+	d, err := w.draft(ctx, payment)
+	if err != nil {
+		return activities.SignedPayment{}, activities.Failure(ctx, err)
+	}
+	a, _ := w.chain.build(p)
+	if w.durable() {
+		a.NonceAccount, a.NonceBlock, a.RefBlock, a.ExpiresAt = d.NonceAccount, d.NonceBlock, d.RefBlock, time.Time{}
+	}
+	a, err = w.store.SaveColdAttempt(ctx, d.ID, a, w.officer)
 	return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
 }
 
@@ -122,8 +157,8 @@ func TestColdTransfers(t *testing.T) {
 			check: func(t *testing.T, w *transferHarness) {
 				answered("payload", "")(t, w)
 				answered("import", "")(t, w)
-				if len(w.send.handedOut) != 1 {
-					t.Errorf("handed out %d times", len(w.send.handedOut))
+				if w.vault.handedOut != 1 {
+					t.Errorf("handed out %d times", w.vault.handedOut)
 				}
 			},
 		},
@@ -169,6 +204,7 @@ func TestColdTransfers(t *testing.T) {
 		{
 			name: "given back and brought at once", status: sent, detail: nought, reasons: []workflows.Reason{waits},
 			people: func(w *transferHarness) {
+				w.store.fault = once("GiveUpTransfer") // so that the import is done before it
 				w.at(whenParked, func() { w.order(activities.VerbRefund); w.brings("import", "good") })
 			},
 			check: answered("import", ""),
@@ -194,8 +230,8 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 			check: func(t *testing.T, w *transferHarness) {
 				answered("payload", "")(t, w)
 				answered("import", "")(t, w)
-				if v := w.send.vault; len(w.send.handedOut) != 1 || v.parts != 1 || v.completed != 1 || v.asked != 0 || w.chain.built != 2 {
-					t.Errorf("handed out %d times, %+v, %d transactions", len(w.send.handedOut), v, w.chain.built)
+				if v := w.vault; w.vault.handedOut != 1 || v.parts != 1 || v.completed != 1 || v.asked != 0 || w.chain.built != 2 {
+					t.Errorf("handed out %d times, %+v, %d transactions", w.vault.handedOut, v, w.chain.built)
 				}
 			},
 		},
@@ -219,8 +255,8 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 			},
 			check: func(t *testing.T, w *transferHarness) {
 				answered("cancel", "")(t, w)
-				if p := w.book.payments[w.send.vault.advanced]; p.Status != exchange.ChainCompleted {
-					t.Errorf("the money was given back before the advance, which is %s", p.Status)
+				if w.vault.asked != 1 {
+					t.Errorf("withdrawn %d times", w.vault.asked)
 				}
 			},
 		},
@@ -236,7 +272,7 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 		{
 			name: "it may still be included", status: sent, detail: nought, reasons: []workflows.Reason{waits, waits},
 			people: func(w *transferHarness) {
-				w.send.vault.refuses = exchange.CodeStateConflict
+				w.vault.refuses = exchange.CodeStateConflict
 				w.at(whenParked, func() { w.asksPayload("payload") })
 				w.at(2*whenParked, func() { w.cancel() })
 				w.at(3*whenParked, func() { w.order(activities.VerbRefund) })

@@ -14,9 +14,9 @@ import (
 // flow's state, and must not take the flow back to waiting for officers.
 func TestOlderAnswersAboutATransferChangeNothing(t *testing.T) {
 	t.Parallel()
-	w := newTransferHarness()
-	w.send.required = 1
-	w.send.screened = func() {
+	w := newTransferHarness(t)
+	w.needs(1)
+	w.screened = func() {
 		decided := make(chan error, 1)
 		w.env.UpdateWorkflow(workflows.UpdateApprove, "early", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { decided <- err }, OnComplete: func(_ any, err error) { decided <- err },

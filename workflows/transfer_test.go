@@ -7,6 +7,7 @@ import (
 	"kivuko/activities"
 	"kivuko/chain"
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/workflows"
 )
 
@@ -27,15 +28,20 @@ type passage struct {
 }
 
 func (s passage) play(t *testing.T) {
-	w := newTransferHarness()
-	if s.internal {
-		w.send.kind = exchange.InternalTransfer
-	}
-	w.send.required, w.send.cold, w.send.answers = s.required, s.cold, s.answers
-	w.chain.cold = s.cold
+	w := newTransferHarness(t)
 	if s.durable {
-		w.send.vault = &vault{}
+		w = newTransferHarnessOn(t, exchange.Solana)
 	}
+	if s.internal {
+		w.inside()
+	}
+	if s.required > 0 {
+		w.needs(s.required)
+	}
+	if s.cold {
+		w.freeze()
+	}
+	w.screener.replies(s.answers...)
 	w.chain.script = func(n int) outcome { return pick(s.outcomes, n, outcome{}) }
 	if s.people != nil {
 		s.people(w)
@@ -57,12 +63,12 @@ func answered(id string, want exchange.Code) func(*testing.T, *transferHarness) 
 func noted(want ...exchange.Code) func(*testing.T, *transferHarness) {
 	return func(t *testing.T, w *transferHarness) {
 		t.Helper()
-		if len(w.send.noted) != len(want) {
-			t.Fatalf("noted %v, want %v", w.send.noted, want)
+		if len(w.noted) != len(want) {
+			t.Fatalf("noted %v, want %v", w.noted, want)
 		}
 		for i := range want {
-			if w.send.noted[i] != want[i] {
-				t.Errorf("noted %v, want %v", w.send.noted, want)
+			if w.noted[i] != want[i] {
+				t.Errorf("noted %v, want %v", w.noted, want)
 			}
 		}
 	}
@@ -78,7 +84,7 @@ func screeningPassages() []passage {
 	return []passage{
 		{name: "internal", internal: true, status: sent, detail: nought, check: func(t *testing.T, w *transferHarness) {
 			answered("open", "")(t, w)
-			if w.send.asked != 0 {
+			if w.screener.asked != 0 {
 				t.Error("a recipient in our custody was screened")
 			}
 		}},
@@ -86,7 +92,7 @@ func screeningPassages() []passage {
 		{
 			name: "on the deny list", status: exchange.TransferBlocked, detail: exchange.DetailReleased, reasons: []workflows.Reason{workflows.ReasonBlocked},
 			people: func(w *transferHarness) {
-				w.send.denied = true
+				w.deny()
 				w.at(whenParked, func() { w.order(activities.VerbRefund) })
 			},
 		},
@@ -97,7 +103,7 @@ func screeningPassages() []passage {
 				w.at(time.Minute, func() { w.cancel() })
 				w.at(2*time.Minute, func() { w.order(activities.VerbRetry) })
 				w.at(3*time.Minute, func() {
-					if !w.send.held {
+					if !w.held() {
 						panic("the money of a blocked transfer was freed without a decision")
 					}
 				})
@@ -148,8 +154,11 @@ func approvalPassages() []passage {
 		{
 			name: "two persons by two doors", required: 2, status: sent, detail: nought,
 			people: func(w *transferHarness) {
-				approve(w, whenPending)
-				w.at(time.Hour, func() { w.decide("again", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
+				w.at(whenPending, func() {
+					again := w.token(1, exchange.Approve)
+					w.decide("approve", workflows.UpdateApprove, w.token(1, exchange.Approve))
+					w.at(time.Minute, func() { w.decide("again", workflows.UpdateApprove, again) })
+				})
 				w.at(2*time.Hour, func() { w.knock(workflows.SignalApprove, w.token(2, exchange.Approve)) })
 			},
 			check: func(t *testing.T, w *transferHarness) {
@@ -196,7 +205,7 @@ func approvalPassages() []passage {
 			},
 			check: func(t *testing.T, w *transferHarness) {
 				answered("approve", "")(t, w)
-				if n := len(w.send.noted); n != 100 {
+				if n := len(w.noted); n != 100 {
 					t.Errorf("%d false signals were processed", n)
 				}
 			},
@@ -209,14 +218,20 @@ func approvalPassages() []passage {
 		{
 			name: "given up while officers think", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
 			people: func(w *transferHarness) {
-				w.at(time.Hour, func() { w.cancel() })
-				approve(w, time.Hour+time.Millisecond)
+				w.at(time.Hour, func() {
+					late := w.token(1, exchange.Approve)
+					w.cancel()
+					w.at(time.Millisecond, func() { w.decide("approve", workflows.UpdateApprove, late) })
+				})
 			},
 			check: answered("cancel", ""),
 		},
 		{
 			name: "no approval required", status: sent, detail: nought, outcomes: []outcome{{slow: 20 * time.Second}},
-			people: func(w *transferHarness) { approve(w, 10*time.Second) }, check: answered("approve", exchange.CodeStateConflict),
+			check: answered("approve", exchange.CodeStateConflict),
+			people: func(w *transferHarness) {
+				w.at(10*time.Second, func() { w.decide("approve", workflows.UpdateApprove, "made up") })
+			},
 		},
 	}
 }
@@ -278,10 +293,10 @@ func TestTransfers(t *testing.T) {
 
 func TestRefusedTransferAnswersAndEnds(t *testing.T) {
 	t.Parallel()
-	w := newTransferHarness()
-	w.send.refusal = exchange.Errorf(exchange.CodeLimitReached, "too much")
+	w := newTransferHarness(t)
+	w.ask.Amount = money.Must(money.USDT, "1000")
 	r := w.play(t)
-	answered("open", exchange.CodeLimitReached)(t, w)
+	answered("open", exchange.CodeInsufficientFunds)(t, w)
 	if r.Status != "" {
 		t.Errorf("a refused transfer is %s", r.Status)
 	}
@@ -303,8 +318,8 @@ func TestTransfersSurviveFaults(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				w := newTransferHarness()
-				w.send.required = 1
+				w := newTransferHarness(t)
+				w.needs(1)
 				times := 2
 				trouble := func(c string) error {
 					if c != call || times == 0 {
@@ -314,9 +329,9 @@ func TestTransfersSurviveFaults(t *testing.T) {
 					return away
 				}
 				if after {
-					w.book.lost = trouble
+					w.store.lost = trouble
 				} else {
-					w.book.fault = trouble
+					w.store.fault = trouble
 				}
 				w.at(time.Hour, func() { w.decide("approve", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
 				if r := w.play(t); r.Status != exchange.TransferCompleted {
