@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,6 +157,7 @@ func TestInfrastructureSurvivesCrashesAndRestarts(t *testing.T) {
 		})
 	}
 	crashDatabase(t, s, dsn)
+	mainJobFails(t, s, said)
 	if err := temporal.Ready(t.Context(), addresses.Temporal); err != nil {
 		t.Fatal(err)
 	}
@@ -178,6 +181,20 @@ func TestInfrastructureSurvivesCrashesAndRestarts(t *testing.T) {
 	}
 	if _, err := os.Stat(state); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the data is still there: %v", err)
+	}
+}
+
+// mainJobFails runs the main job against an API that refuses it. The stack must stay up, so that the failure can be
+// examined.
+func mainJobFails(t *testing.T, s *stack.Stack, said *output) {
+	t.Helper()
+	api := httptest.NewServer(http.NotFoundHandler())
+	defer api.Close()
+	own := s.Addresses.API
+	s.Addresses.API = api.Listener.Addr().String()
+	defer func() { s.Addresses.API = own }()
+	if err := s.Up(t.Context(), demonstration()[1:]); err != nil || !strings.Contains(said.String(), "THE MAIN JOB FAILED") {
+		t.Errorf("the main job's failure ended the stack: %v\n%s", err, said)
 	}
 }
 

@@ -237,7 +237,8 @@ func (w *harness) hurry(ctx context.Context) error {
 func (w *harness) seed() demo.Stack {
 	d := demo.Stack{
 		API: w.api(), TronControl: "http://" + w.stack.Addresses.TronControl, EthereumControl: "http://" + w.stack.Addresses.EthereumControl,
-		DatabaseURL: w.stack.ProductDatabase(), AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: w.stack.Supervisor.Say,
+		Momo: w.momo(), DatabaseURL: w.stack.ProductDatabase(), AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword,
+		Say: w.stack.Supervisor.Say,
 	}
 	if w.stack.Solana() {
 		d.SolanaControl = "http://" + w.stack.Addresses.SolanaControl
