@@ -158,14 +158,18 @@ func (m *Momo) siblings(ctx context.Context, e *momo.Evidence) error {
 }
 
 // adopt takes the operator's ids of a prompt from a callback at the attempt's own address, when the response to the
-// submission was lost.
+// submission was lost. It skips the id of another attempt, which a forged callback could name.
 func (m *Momo) adopt(ctx context.Context, a exchange.PaymentAttempt, reports []momo.Report) (exchange.PaymentAttempt, error) {
 	if a.CheckoutRequestID != "" || (a.Status != exchange.AttemptCreated && a.Status != exchange.AttemptUnknown) {
 		return a, nil
 	}
 	for _, o := range reports {
-		if o.Kind == exchange.CallbackResult && o.Refs.CheckoutRequestID != "" {
-			return m.Store.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Accepted, Refs: o.Refs})
+		if o.Kind != exchange.CallbackResult || o.Refs.CheckoutRequestID == "" {
+			continue
+		}
+		adopted, err := m.Store.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Accepted, Refs: o.Refs})
+		if exchange.CodeOf(err) != exchange.CodeConflict {
+			return adopted, err
 		}
 	}
 	return a, nil

@@ -69,7 +69,8 @@ VALUES ($1, $2, 'unmatched', $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (receipt) D
 
 // A payment that was set aside as an exception is no longer booked for an order: it would count twice.
 const claimC2B = `
-UPDATE c2b_payments SET status = 'matched', order_id = $2, attempt_id = $3, booked_at = $4, disputed = disputed OR amount <> $5, updated_at = $4
+UPDATE c2b_payments SET status = 'matched', order_id = $2, attempt_id = $3, booked_at = $4, disputed = disputed OR amount <> $5, updated_at = $4,
+    party_hash = CASE party_hash WHEN '' THEN $6 ELSE party_hash END
 WHERE receipt = $1 AND exception_id IS NULL AND status = 'unmatched'`
 
 // claim assigns the payment to the order that it is booked for. CodeConflict when it was set aside before.
@@ -86,7 +87,7 @@ func (ar *arrival) claim(ctx context.Context) error {
 	if _, err := ar.t.Exec(ctx, insertC2B, id, ar.obs.Receipt, ar.money.Asset(), ar.money.Decimal(), a.Reference, partyOf(ar.obs), paid, ar.now); err != nil {
 		return err
 	}
-	n, err := ar.t.Exec(ctx, claimC2B, ar.obs.Receipt, a.OrderID, a.ID, ar.now, ar.money.Decimal())
+	n, err := ar.t.Exec(ctx, claimC2B, ar.obs.Receipt, a.OrderID, a.ID, ar.now, ar.money.Decimal(), partyOf(ar.obs))
 	if err == nil && n == 0 {
 		err = exchange.Errorf(exchange.CodeConflict, "No order waits for the payment. It is a payment exception, which an officer settles.")
 	}

@@ -286,6 +286,8 @@ CREATE CONSTRAINT TRIGGER orders_sale_funded AFTER INSERT OR UPDATE OF status ON
     WHEN (NEW.fund_wallet_id IS NOT NULL AND NEW.status IN ('pending', 'cancelled')) EXECUTE FUNCTION check_sale_funding();
 CREATE CONSTRAINT TRIGGER orders_sale_paid AFTER UPDATE OF status ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.order_type IN ('OFF_RAMP_BUY', 'OFF_RAMP_SELL') AND NEW.status = 'completed' AND OLD.status <> 'completed') EXECUTE FUNCTION check_sale_paid();
+CREATE CONSTRAINT TRIGGER orders_purchase_paid AFTER UPDATE OF status ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.order_type IN ('ON_RAMP_BUY', 'ON_RAMP_SELL') AND NEW.status = 'processing' AND OLD.status = 'pending') EXECUTE FUNCTION check_purchase_paid();
 -- The agreed terms are immutable.
 CALL same_columns('orders',
     'id, customer_id, vendor_id, offer_id, order_type, order_subtype, network, asset, rate, asked_amount, wallet_id,

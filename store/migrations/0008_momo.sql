@@ -46,7 +46,8 @@ CREATE UNIQUE INDEX payment_attempts_open_key ON payment_attempts (order_id, dir
 CREATE UNIQUE INDEX payment_attempts_receipt_key ON payment_attempts (receipt) WHERE receipt <> '';
 CREATE INDEX payment_attempts_order_idx ON payment_attempts (order_id, created_at);
 CREATE INDEX payment_attempts_refund_idx ON payment_attempts (refund_id) WHERE refund_id IS NOT NULL;
-CREATE INDEX payment_attempts_checkout_idx ON payment_attempts (checkout_request_id) WHERE checkout_request_id <> '';
+-- The provider's id names one prompt: its query would else prove another.
+CREATE UNIQUE INDEX payment_attempts_checkout_key ON payment_attempts (checkout_request_id, provider) WHERE checkout_request_id <> '';
 CREATE INDEX payment_attempts_phone_idx ON payment_attempts (phone, created_at) WHERE direction = 'collection';
 CREATE INDEX payment_attempts_reference_idx ON payment_attempts (reference, created_at) WHERE direction = 'collection';
 CREATE INDEX payment_attempts_open_payouts_idx ON payment_attempts (provider) WHERE direction = 'payout' AND status IN ('created', 'unknown', 'accepted');

@@ -1,7 +1,8 @@
 -- A refund requested by an exception covers that exception's money while it is being refunded: of the same payment and
 -- at most its amount, or exactly the same deposit. Each exception has one refund. Late and duplicate shillings go back to
 -- the phone that was prompted. Without an officer only late ones do: of an order that its customer cancelled, of the amount
--- that was asked for, up to the value above which an officer has to approve refunds.
+-- that was asked for, up to the value above which an officer has to approve refunds. What was paid above or below the price
+-- goes back by rule, so it is exactly the surplus or the whole payment, to the phone that was prompted or that paid.
 CREATE OR REPLACE FUNCTION check_exception_refund() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     x payment_exceptions;
@@ -17,6 +18,15 @@ BEGIN
     END IF;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'refund % is not of the money of exception %', NEW.id, NEW.exception_id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.rail = 'momo' AND x.kind IN ('under', 'over') AND NOT EXISTS (SELECT FROM collections c
+            JOIN orders o ON o.id = c.order_id JOIN payment_attempts a ON a.id = c.attempt_id
+            WHERE c.receipt = NEW.collection AND c.attempt_id = NEW.attempt_id AND c.order_id = NEW.order_id AND c.kind = x.kind
+                AND NEW.amount = c.amount - CASE x.kind WHEN 'over' THEN o.fiat_amount ELSE 0 END
+                AND (a.phone = NEW.phone OR encode(sha256(convert_to(NEW.phone, 'UTF8')), 'hex') IN (
+                    SELECT m.party_hash FROM momo_receipts m WHERE m.receipt = c.receipt
+                    UNION ALL SELECT n.party_hash FROM c2b_payments n WHERE n.receipt = c.receipt))) THEN
+        RAISE EXCEPTION 'refund % is not what was paid above or below the price of order %, to its payer', NEW.id, NEW.order_id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.rail = 'chain' OR x.kind NOT IN ('late', 'duplicate') THEN
         RETURN NEW;
