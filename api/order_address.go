@@ -53,7 +53,7 @@ func (s *server) passAddressOn(c *call, change exchange.ControlChange) {
 		}, c.who)
 	}
 	if err == nil {
-		err = s.command(c, exchange.Order{ID: about.OrderID, Type: exchange.OnRampBuy}, change.ID)
+		err = s.Flows.Command(c.ctx, about.OrderID, change.ID) // a retry of any other flow would repeat something else
 	}
 	if err != nil {
 		s.log.Warn("a purchase's flow was not notified of its address", "change", change.ID, "order", about.OrderID, "error", err)

@@ -75,3 +75,22 @@ func TestTwoOfficersCorrectAnAddress(t *testing.T) {
 	}
 	e.do(post, path, map[string]any{"wallet_address": goodAddress, "note": "x"}, one.auth(), freshKey()).refused(exchange.CodeStateConflict)
 }
+
+// The retry after a corrected address is for the order's flow alone: another one would repeat something else.
+func TestCorrectedAddressReachesNoOtherFlow(t *testing.T) {
+	e := start(t)
+	o := e.undeliverable(storetest.NewMarket(t, e.store), "10")
+	one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
+	prompts, err := e.store.Collections(t.Context(), o.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.watch(prompts[0].ID)
+	waits := e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/correct-address", map[string]any{"wallet_address": goodAddress, "note": "asked by phone"}, one.auth(), freshKey()).
+		want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
+	e.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow has ended."))
+	e.do(post, "/api/v1/auth/approvals/changes/"+waits["id"].(string)+"/confirm", map[string]any{}, two.auth(), freshKey()).want(http.StatusOK)
+	if !slices.Equal(e.flows.calls, []string{"command " + o.ID.String()}) {
+		t.Errorf("flows were notified: %v", e.flows.calls)
+	}
+}

@@ -201,11 +201,13 @@ func (s *server) operate(verb string) func(*call) error {
 			}
 		}
 		var answered bool
+		var of store.RefundDecision
 		switch verb {
 		case verbRefund:
-			refund, answered, err = s.refundByTwo(c, o.ID, note)
+			of, answered, err = s.refundByTwo(c, o.ID, note)
 		case verbResolve:
-			refund, answered, err = s.needsSecond(c, o, note, refund)
+			of.ObjectType = "refund"
+			of.ObjectID, answered, err = s.needsSecond(c, o, note, refund)
 		}
 		if answered || err != nil {
 			return err
@@ -213,7 +215,7 @@ func (s *server) operate(verb string) func(*call) error {
 		if err := s.saveCommand(c, "order", o.ID, verb, note); err != nil {
 			return err
 		}
-		if err := s.deliver(c, o, refund); err != nil {
+		if err := s.deliver(c, o, of); err != nil {
 			return s.ended(c, o, err)
 		}
 		if verb == verbRetry {
@@ -223,10 +225,10 @@ func (s *server) operate(verb string) func(*call) error {
 	}
 }
 
-// deliver sends the request's decision to the flow that pays the refund, or to the order's flow if there is no refund.
-func (s *server) deliver(c *call, o exchange.Order, refund uuid.UUID) error {
-	if refund != uuid.Nil {
-		return s.commandRefund(c, refund, c.objectID, true)
+// deliver sends the request's decision to the flow that it names, or to the order's flow if it names none.
+func (s *server) deliver(c *call, o exchange.Order, of store.RefundDecision) error {
+	if of.ObjectID != uuid.Nil {
+		return s.commandDecided(c, of.ObjectType, of.ObjectID, c.objectID)
 	}
 	return s.command(c, o, c.objectID)
 }

@@ -105,31 +105,31 @@ func (s *server) sweepKept(c *call, exception uuid.UUID) {
 }
 
 // refundByTwo answers a request about refunds by mobile money that one officer can't decide alone: it then waits for a second
-// officer. It reports whether it has answered, and otherwise the refund whose flow alone may get the request, if there is
-// one. With several decisions, the request is about those that one officer can take.
-func (s *server) refundByTwo(c *call, object uuid.UUID, note string) (refund uuid.UUID, answered bool, err error) {
+// officer. It reports whether it has answered, and otherwise the decision whose flow alone may get the request, if there is
+// one. With several decisions, the request is about the first of those that one officer can take.
+func (s *server) refundByTwo(c *call, object uuid.UUID, note string) (of store.RefundDecision, answered bool, err error) {
 	all, err := s.Store.RefundDecisions(c.ctx, object)
 	if err != nil {
-		return uuid.Nil, false, err
+		return of, false, err
 	}
 	alone := slices.IndexFunc(all, func(d store.RefundDecision) bool { return !d.Second })
 	switch {
 	case len(all) == 0:
-		return uuid.Nil, false, nil
-	case alone >= 0 && len(all) > 1 && all[alone].ObjectType == "refund":
-		return all[alone].ObjectID, false, nil
+		return of, false, nil
+	case alone >= 0 && len(all) > 1:
+		return all[alone], false, nil
 	case alone >= 0:
-		return uuid.Nil, false, nil
+		return of, false, nil
 	}
 	var waits []exchange.ControlChange
 	for _, d := range all {
 		proposed, err := s.Store.ProposeRefund(c.ctx, d, note, c.who)
 		if err != nil {
-			return uuid.Nil, false, err
+			return of, false, err
 		}
 		waits = append(waits, proposed)
 	}
-	return uuid.Nil, true, answerPending(c, waits...)
+	return of, true, answerPending(c, waits...)
 }
 
 // passRefundOn sends a decision of two officers about a refund by mobile money to the flow that carries it out, as a command

@@ -214,3 +214,30 @@ func TestDecisionAboutAnOrderReachesItsFlow(t *testing.T) {
 		t.Errorf("the flows were commanded: %v", e.flows.calls)
 	}
 }
+
+// Of two late payments of an order, one officer may refund the smaller one only: the request reaches its flow alone.
+func TestRefundOfOneOfTwoLatePaymentsReachesItsFlow(t *testing.T) {
+	e := start(t)
+	vendor, one := e.person(exchange.RoleVendor), e.person(exchange.RoleTreasury)
+	o := e.order(e.person(exchange.RoleCustomer), e.offer(vendor, e.wallet(vendor)).ID)
+	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 300, two_above = 300 WHERE object_type = 'refund'`)
+	large := storetest.Attempt(t, e.store, o)
+	if _, err := e.store.RecordFailure(t.Context(), large.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true}); err != nil {
+		t.Fatal(err)
+	}
+	small := storetest.Attempt(t, e.store, o)
+	if _, err := e.store.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.System("flow")); err != nil {
+		t.Fatal(err)
+	}
+	for attempt, amount := range map[uuid.UUID]string{large.ID: "500", small.ID: "259"} {
+		if _, err := e.store.AcceptPayment(t.Context(), attempt, storetest.Paid(t, money.Must(money.KES, amount)), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		e.watch(attempt)
+	}
+	before := e.flows.count()
+	e.do(post, ordersPath+"/"+o.ID.String()+"/refund", map[string]any{"note": "the payer asks for it"}, one.auth(), freshKey()).want(http.StatusOK)
+	if calls := e.flows.calls[before:]; !slices.Equal(calls, []string{"late command " + small.ID.String()}) {
+		t.Errorf("flows were commanded: %v", calls)
+	}
+}

@@ -41,6 +41,8 @@ const refundDecisions = `
 SELECT object_type, object_id, order_id, amount||' KES' AS amount, status, refund_needs_second(object_id, amount) AS second FROM (
     SELECT 1 AS nth, 'order' AS object_type, o.id AS object_id, o.id AS order_id, o.fiat_amount AS amount, o.status, o.created_at FROM orders o
     WHERE o.id = $1 AND o.order_type LIKE 'ON\_RAMP%' AND o.status IN ('processing', 'confirming')
+        AND NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'order' AND p.object_id = o.id AND (p.status NOT IN ('approved', 'parked', 'cancelled')
+            OR EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = p.id AND a.status IN ('signed', 'broadcast', 'included'))))
     UNION ALL SELECT 2, 'refund', f.id, f.order_id, f.amount, f.status, f.created_at FROM refunds f
     WHERE $1 IN (f.id, f.order_id) AND f.rail = 'momo' AND f.status = 'needs_review' AND f.detail = 'payer_differs' AND NOT f.payee_confirmed
     UNION ALL SELECT 3, 'payment_exception', x.id, x.order_id, x.amount, x.status, x.created_at FROM payment_exceptions x
@@ -48,7 +50,7 @@ SELECT object_type, object_id, order_id, amount||' KES' AS amount, status, refun
 ORDER BY nth, created_at, object_id`
 
 // RefundDecisions lists what an officer may decide now about an object with refunds by mobile money: an order, and all that
-// belongs to it, a payment exception, or a refund.
+// belongs to it, a payment exception, or a refund. An order whose crypto may be on its way is not among them.
 func (s *Store) RefundDecisions(ctx context.Context, object uuid.UUID) ([]RefundDecision, error) {
 	var all []RefundDecision
 	err := s.db.All(ctx, &all, refundDecisions, object)

@@ -192,3 +192,25 @@ func TestPayoutsOfRefundsAreGuarded(t *testing.T) {
 		}
 	}
 }
+
+// An order whose crypto may be on its way is not offered for a refund.
+func TestOrderOnItsWayIsNotOfferedForARefund(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	o, p := paid(t, s, storetest.NewMarket(t, s))
+	offered := func() bool {
+		t.Helper()
+		all, err := s.RefundDecisions(t.Context(), o.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all) == 1
+	}
+	if !offered() {
+		t.Error("an order is not offered before anything was signed")
+	}
+	storetest.Exec(t, s, `UPDATE chain_payments SET status = 'signed', version = version + 1 WHERE id = $1`, p.ID)
+	if offered() {
+		t.Error("an order is offered after its payment was signed")
+	}
+}
