@@ -35,7 +35,7 @@ func TestRefundsByRuleAreOfWhatWasPaid(t *testing.T) {
 			s := storetest.New(t)
 			m := storetest.NewMarket(t, s)
 			a := storetest.Attempt(t, s, m.Order(t, s, "10"))
-			refundLimit(t, s, "999")
+			lowerRefundLimit(t, s)
 			seen := storetest.Paid(t, kes(c.paid))
 			seen.Phone = c.payer
 			if _, err := s.AcceptPayment(t.Context(), a.ID, seen, time.Time{}); err != nil {

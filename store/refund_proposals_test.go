@@ -11,10 +11,10 @@ import (
 	"kivuko/store/storetest"
 )
 
-// refundLimit sets the value above which refunds need another officer.
-func refundLimit(t *testing.T, s *store.Store, value string) {
+// lowerRefundLimit has refunds above 999 shillings need another officer.
+func lowerRefundLimit(t *testing.T, s *store.Store) {
 	t.Helper()
-	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = $1, two_above = $1 WHERE object_type = 'refund'`, value)
+	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 999, two_above = 999 WHERE object_type = 'refund'`)
 }
 
 // propose proposes the only decision about an object that needs another officer.
@@ -53,7 +53,7 @@ var decisionsByTwo = map[string]func(*testing.T) decidedByTwo{
 		t.Helper()
 		s := storetest.New(t)
 		x := latePayment(t, s, storetest.NewMarket(t, s))
-		refundLimit(t, s, "999")
+		lowerRefundLimit(t, s)
 		return decidedByTwo{s, x.ID, func(by exchange.Principal) error {
 			_, err := s.RefundException(t.Context(), x.ID, by)
 			return err
@@ -66,7 +66,7 @@ var decisionsByTwo = map[string]func(*testing.T) decidedByTwo{
 		t.Helper()
 		s := storetest.New(t)
 		o, _ := paid(t, s, storetest.NewMarket(t, s))
-		refundLimit(t, s, "999")
+		lowerRefundLimit(t, s)
 		return decidedByTwo{s, o.ID, func(by exchange.Principal) error {
 			_, _, err := s.RefundOrder(t.Context(), o.ID, "nothing works", by)
 			return err
@@ -86,7 +86,7 @@ var decisionsByTwo = map[string]func(*testing.T) decidedByTwo{
 		if _, err := s.BeginPayout(t.Context(), exchange.PayoutOfRefund(refund.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"}); err != nil {
 			t.Fatal(err)
 		}
-		refundLimit(t, s, "999")
+		lowerRefundLimit(t, s)
 		return decidedByTwo{s, refund.ID, func(by exchange.Principal) error {
 			_, err := s.ConfirmPayee(t.Context(), refund.ID, time.Now(), by)
 			return err
