@@ -83,7 +83,8 @@ type APIConfig struct {
 	PINPepper HexKey `env:"PIN_PEPPER" for:"api" need:"api" secret:"true"`
 	// The directory where callbacks wait while the database is down. It must outlive the process.
 	SpoolDir string `env:"SPOOL_DIR" envDefault:".local/spool" for:"api"`
-	// Addresses or prefixes of the mobile money operator. Callbacks from other addresses are marked. Empty marks none.
+	// Addresses or prefixes of the mobile money operator. Callbacks from other addresses are marked, and prove no
+	// payout. Empty marks none.
 	CallbackIPs Prefixes `env:"CALLBACK_IPS" for:"api"`
 	// Addresses or prefixes that may read `/metrics`. If empty, every address may read it.
 	MetricsReaders Prefixes `env:"METRICS_READERS" for:"api" production:"required"`

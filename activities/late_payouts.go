@@ -43,7 +43,10 @@ func (p *Payouts) CheckLatePayout(ctx context.Context, in CheckPayoutInput) (Lat
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	e := momo.Evidence{Attempt: a, Late: true, Reports: reportsOf(ctx, p.Operator, a.ID, stored)}
+	e := momo.Evidence{Attempt: a, Late: true}
+	if e.Reports, err = p.reports(ctx, a.ID, stored); err != nil {
+		return LatePayoutStep{}, Failure(ctx, err)
+	}
 	v := momo.Judge(e)
 	if v.State == momo.Pending {
 		if v, err = p.declined(ctx, e, stored, v); err != nil {
@@ -51,8 +54,11 @@ func (p *Payouts) CheckLatePayout(ctx context.Context, in CheckPayoutInput) (Lat
 		}
 	}
 	if v.State == momo.Pending && in.Ask { // without a claim nothing is asked, because each answer starts this check again
-		a.CallbackToken = payoutToken(p.CallbackKey, a.ID)
-		e.Reports = append(e.Reports, momo.Report{Kind: exchange.CallbackStatus, Observation: p.Operator.Resolve(ctx, a)})
+		answer, err := p.query(ctx, a)
+		if err != nil {
+			return LatePayoutStep{}, Failure(ctx, err)
+		}
+		e.Reports = append(e.Reports, answer)
 		v = momo.Judge(e)
 	}
 	switch v.State {
@@ -76,7 +82,9 @@ func (p *Payouts) declined(ctx context.Context, e momo.Evidence, stored []exchan
 		return v, err
 	}
 	later := slices.DeleteFunc(slices.Clone(stored), func(c exchange.MomoCallback) bool { return !c.ReceivedAt.After(at) })
-	e.Reports = reportsOf(ctx, p.Operator, e.Attempt.ID, later)
+	if e.Reports, err = p.reports(ctx, e.Attempt.ID, later); err != nil {
+		return v, err
+	}
 	if momo.Judge(e).State == momo.Silent {
 		v.State = momo.Denied
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -89,10 +90,34 @@ func reportsOf(ctx context.Context, operator callbackReader, of uuid.UUID, store
 			continue
 		}
 		for _, o := range seen {
-			reports = append(reports, momo.Report{Kind: c.Kind, Observation: o})
+			reports = append(reports, momo.Report{Kind: c.Kind, Observation: o, OffRange: c.OffRange})
 		}
 	}
 	return reports
+}
+
+// reports reads the stored callbacks of a payout, and marks the answers to our own queries.
+func (p *Payouts) reports(ctx context.Context, attempt uuid.UUID, stored []exchange.MomoCallback) ([]momo.Report, error) {
+	tickets, err := p.Store.PayoutQueries(ctx, attempt)
+	if err != nil {
+		return nil, err
+	}
+	list := reportsOf(ctx, p.Operator, attempt, stored)
+	for i := range list {
+		list[i].Asked = slices.Contains(tickets, list[i].Ticket)
+	}
+	return list, nil
+}
+
+// query asks the operator for the outcome of a payout. It stores the ticket of a query whose answer comes later: if that
+// fails, the answer counts for nothing, and another query is sent.
+func (p *Payouts) query(ctx context.Context, a exchange.PaymentAttempt) (momo.Report, error) {
+	a.CallbackToken = payoutToken(p.CallbackKey, a.ID)
+	answer := momo.Report{Kind: exchange.CallbackStatus, Asked: true, Observation: p.Operator.Resolve(ctx, a)}
+	if answer.State != exchange.SeenPending || answer.Ticket == "" {
+		return answer, nil
+	}
+	return answer, p.Store.SavePayoutQuery(ctx, a.ID, answer.Ticket)
 }
 
 // callbackReader reads what the operator posted to an address of a kind.

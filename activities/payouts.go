@@ -46,6 +46,9 @@ type PayoutStore interface {
 	ReceiptNeedsSecond(ctx context.Context, of exchange.PayoutObject, receipt string) (bool, error)
 	// Payouts lists the attempts to pay out an order or its refunds, newest first.
 	Payouts(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error)
+	// SavePayoutQuery stores the ticket of a query about a payout, and PayoutQueries lists them.
+	SavePayoutQuery(ctx context.Context, attemptID uuid.UUID, ticket string) error
+	PayoutQueries(ctx context.Context, attemptID uuid.UUID) ([]string, error)
 	// NoteCredential counts that the operator refuses our credential, before the payout is settled.
 	NoteCredential(ctx context.Context, attempt uuid.UUID, code string) error
 	Breaker(ctx context.Context, provider string) (exchange.Breaker, error)
@@ -261,7 +264,10 @@ func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutS
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
-	e := momo.Evidence{Attempt: a, Reports: reportsOf(ctx, p.Operator, a.ID, stored)}
+	e := momo.Evidence{Attempt: a}
+	if e.Reports, err = p.reports(ctx, a.ID, stored); err != nil {
+		return PayoutStep{}, Failure(ctx, err)
+	}
 	if err := p.countCredentialRefusal(ctx, e); err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
@@ -302,12 +308,11 @@ func (p *Payouts) ask(ctx context.Context, e *momo.Evidence) (bool, error) {
 			}
 		}
 	}
-	a.CallbackToken = payoutToken(p.CallbackKey, a.ID)
-	answer := p.Operator.Resolve(ctx, a)
+	answer, err := p.query(ctx, a)
 	if answer.State == exchange.SeenSucceeded || answer.State == exchange.SeenFailed {
-		e.Reports = append(e.Reports, momo.Report{Kind: exchange.CallbackStatus, Observation: answer})
+		e.Reports = append(e.Reports, answer)
 	}
-	return answer.State != exchange.SeenNoAnswer, nil
+	return answer.State != exchange.SeenNoAnswer, err
 }
 
 func (p *Payouts) conclude(ctx context.Context, in CheckPayoutInput, a exchange.PaymentAttempt, e momo.Evidence) (PayoutStep, error) {

@@ -11,6 +11,10 @@ import (
 type Report struct {
 	Kind exchange.CallbackKind
 	exchange.Observation
+	// Asked is set for the answer to a query of ours: other answers about a payout count for nothing.
+	Asked bool
+	// OffRange is set for a report from outside the operator's addresses: one about a payout only claims that it was made.
+	OffRange bool
 }
 
 // Evidence is what is known about one attempt.

@@ -19,9 +19,9 @@ func lateEvidence(a exchange.PaymentAttempt, answers ...string) Evidence {
 		case '-':
 			r.State = exchange.SeenFailed
 		case 'y':
-			r.Kind, r.State, r.Ticket, r.Receipt = exchange.CallbackStatus, exchange.SeenSucceeded, name, name[:1]
+			r.Kind, r.Asked, r.State, r.Ticket, r.Receipt = exchange.CallbackStatus, true, exchange.SeenSucceeded, name, name[:1]
 		case 'n':
-			r.Kind, r.State, r.Ticket = exchange.CallbackStatus, exchange.SeenFailed, name
+			r.Kind, r.Asked, r.State, r.Ticket = exchange.CallbackStatus, true, exchange.SeenFailed, name
 		}
 		e.Reports = append(e.Reports, r)
 	}

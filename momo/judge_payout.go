@@ -13,36 +13,53 @@ type payout struct {
 	yes, no []exchange.Observation // answers that say paid and not paid
 	tickets map[string]bool        // of those answers
 	unheard bool
+	rumour  bool // a report from outside the operator's addresses says paid
 
 	claim   exchange.Observation // the newest result that says paid
 	denials map[string]bool      // tickets of answers that say not paid, since the last report that says paid
 }
 
-// sortPayout sorts the reports about a payout. It drops those about another payout.
+// sortPayout sorts the reports about a payout. It drops those about another payout, and answers to queries that we did not
+// send: results and answers come to one address, so whoever learns it could post both.
 func sortPayout(e Evidence) payout {
 	p := payout{attempt: e.Attempt, tickets: map[string]bool{}, denials: map[string]bool{}, unheard: true}
 	own := slices.DeleteFunc(slices.Clone(e.Reports), func(r Report) bool {
 		id := r.Refs.OriginatorConversationID
-		return id != "" && id != e.Attempt.ID.String()
+		return (id != "" && id != e.Attempt.ID.String()) || (r.Kind == exchange.CallbackStatus && !r.Asked)
 	})
-	p.result = strongest(results(own))
+	p.result = strongest(results(slices.DeleteFunc(slices.Clone(own), p.offRange)))
 	for _, r := range own {
-		switch r.Kind {
-		case exchange.CallbackResult:
-			p.unheard = p.unheard && r.State == ""
-			if r.State == exchange.SeenSucceeded {
-				p.claim = r.Observation
-				clear(p.denials)
-			}
-		case exchange.CallbackStatus:
-			p.unheard = p.unheard && r.State == exchange.SeenNoAnswer
-			p.answer(r.Observation)
-		case exchange.CallbackTimeout: // proves nothing
-			p.unheard = false
-		case exchange.CallbackConfirmation, exchange.CallbackValidation, exchange.CallbackReversal, exchange.CallbackBalance: // not about payouts
+		if !p.offRange(r) {
+			p.take(r)
+		} else if r.State == exchange.SeenSucceeded {
+			p.rumour, p.unheard = true, false
+			clear(p.denials)
 		}
 	}
 	return p
+}
+
+// offRange reports whether a report came from outside the operator's addresses. What is booked already is taken from anywhere.
+func (p payout) offRange(r Report) bool {
+	return r.OffRange && (p.attempt.Status != exchange.AttemptSucceeded || r.Receipt != p.attempt.Receipt)
+}
+
+// take adds a report.
+func (p *payout) take(r Report) {
+	switch r.Kind {
+	case exchange.CallbackResult:
+		p.unheard = p.unheard && r.State == ""
+		if r.State == exchange.SeenSucceeded {
+			p.claim = r.Observation
+			clear(p.denials)
+		}
+	case exchange.CallbackStatus:
+		p.unheard = p.unheard && r.State == exchange.SeenNoAnswer
+		p.answer(r.Observation)
+	case exchange.CallbackTimeout: // proves nothing
+		p.unheard = false
+	case exchange.CallbackConfirmation, exchange.CallbackValidation, exchange.CallbackReversal, exchange.CallbackBalance: // not about payouts
+	}
 }
 
 // answer adds the answer to a status query.
@@ -65,7 +82,7 @@ func judgePayout(e Evidence) Verdict {
 	p := sortPayout(e)
 	v := p.weigh()
 	v.Result, v.Unheard = p.result, p.unheard
-	v.Claimed = p.result.State == exchange.SeenSucceeded || len(p.yes) > 0
+	v.Claimed = p.result.State == exchange.SeenSucceeded || len(p.yes) > 0 || p.rumour
 	v.Denied = v.State == Disputed && v.Claimed && p.denied()
 	return v
 }
@@ -73,7 +90,7 @@ func judgePayout(e Evidence) Verdict {
 func (p payout) weigh() Verdict {
 	paid, failed := p.result.State == exchange.SeenSucceeded, p.result.State == exchange.SeenFailed
 	switch {
-	case len(p.yes) > 0 && (len(p.no) > 0 || failed), paid && len(p.no) > 0:
+	case (len(p.yes) > 0 || p.rumour) && (len(p.no) > 0 || failed), paid && len(p.no) > 0:
 		return Verdict{State: Disputed, Proof: p.result}
 	case paid && len(p.yes) > 0:
 		return p.both(p.result, p.yes[0])
@@ -125,7 +142,7 @@ func judgeLatePayout(e Evidence) Verdict {
 		return Verdict{State: Paid, Proof: o}
 	}
 	switch {
-	case p.claim.State == "" && len(p.yes) == 0:
+	case p.claim.State == "" && len(p.yes) == 0 && !p.rumour:
 		return Verdict{State: Silent}
 	case p.denied():
 		return Verdict{State: Denied}

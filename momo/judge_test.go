@@ -110,7 +110,7 @@ func reports(kind exchange.CallbackKind, list ...exchange.Observation) []Report 
 	var out []Report
 	for _, o := range list {
 		if o.State != "" {
-			out = append(out, Report{Kind: kind, Observation: o})
+			out = append(out, Report{Kind: kind, Observation: o, Asked: kind == exchange.CallbackStatus})
 		}
 	}
 	return out
@@ -184,7 +184,8 @@ func TestProofCarriesTheCharge(t *testing.T) {
 	for _, charge := range []money.Amount{money.Must(money.KES, "22.40"), {}} {
 		answer.Charge = charge
 		v := Judge(Evidence{Attempt: exchange.PaymentAttempt{Direction: exchange.Payout, Amount: asked}, Reports: []Report{
-			{exchange.CallbackResult, said(exchange.SourceCallback, exchange.SeenSucceeded, receipt, "1294")}, {exchange.CallbackStatus, answer},
+			{Kind: exchange.CallbackResult, Observation: said(exchange.SourceCallback, exchange.SeenSucceeded, receipt, "1294")},
+			{Kind: exchange.CallbackStatus, Observation: answer, Asked: true},
 		}})
 		if v.State != Paid || v.Proof.Charge.Asset() != charge.Asset() || (charge.Asset() != "" && !v.Proof.Charge.Equal(charge)) {
 			t.Errorf("%s with a charge of %s, want %s", v.State, v.Proof.Charge, charge)
@@ -236,17 +237,53 @@ func TestPayoutIsUnreportedOrClaimed(t *testing.T) {
 		unheard, claimed bool
 	}{
 		"no report":           {Report{}, true, false},
-		"the queue timed out": {Report{exchange.CallbackTimeout, o(exchange.SeenUnknown)}, false, false},
-		"an open answer":      {Report{exchange.CallbackStatus, o(exchange.SeenPending)}, false, false},
-		"no answer":           {Report{exchange.CallbackStatus, o(exchange.SeenNoAnswer)}, true, false},
-		"an answer":           {Report{exchange.CallbackStatus, o(exchange.SeenSucceeded)}, false, true},
-		"a result":            {Report{exchange.CallbackResult, o(exchange.SeenSucceeded)}, false, true},
-		"a failed result":     {Report{exchange.CallbackResult, o(exchange.SeenFailed)}, false, false},
-		"about another":       {Report{exchange.CallbackResult, foreign}, true, false},
+		"the queue timed out": {Report{Kind: exchange.CallbackTimeout, Observation: o(exchange.SeenUnknown)}, false, false},
+		"an open answer":      {Report{Kind: exchange.CallbackStatus, Observation: o(exchange.SeenPending), Asked: true}, false, false},
+		"no answer":           {Report{Kind: exchange.CallbackStatus, Observation: o(exchange.SeenNoAnswer), Asked: true}, true, false},
+		"an answer":           {Report{Kind: exchange.CallbackStatus, Observation: o(exchange.SeenSucceeded), Asked: true}, false, true},
+		"a result":            {Report{Kind: exchange.CallbackResult, Observation: o(exchange.SeenSucceeded)}, false, true},
+		"a failed result":     {Report{Kind: exchange.CallbackResult, Observation: o(exchange.SeenFailed)}, false, false},
+		"about another":       {Report{Kind: exchange.CallbackResult, Observation: foreign}, true, false},
 	} {
 		v := Judge(Evidence{Attempt: exchange.PaymentAttempt{ID: id, Direction: exchange.Payout, Amount: asked}, Reports: []Report{c.report}})
 		if v.State != Pending || v.Unheard != c.unheard || v.Claimed != c.claimed {
 			t.Errorf("%s: %s, unheard %t, claimed %t", name, v.State, v.Unheard, v.Claimed)
+		}
+	}
+}
+
+// Results and answers come to one address. Who learns it can post both, so answers count only to queries that we sent.
+func TestAnswersToNoQueryOfOurs(t *testing.T) {
+	result := func(s exchange.ObservationState) Report {
+		return Report{Kind: exchange.CallbackResult, Observation: said(exchange.SourceCallback, s, "R1", "1294")}
+	}
+	answer := func(s exchange.ObservationState, ticket string, asked bool) Report {
+		o := said(exchange.SourceQuery, s, "R1", "1294")
+		o.Ticket = ticket
+		return Report{Kind: exchange.CallbackStatus, Observation: o, Asked: asked}
+	}
+	away := func(r Report) Report { r.OffRange = true; return r }
+	const yes, no = exchange.SeenSucceeded, exchange.SeenFailed
+	for name, c := range map[string]struct {
+		reports    []Report
+		open, late State
+		claimed    bool
+	}{
+		"two that nobody asked for: refused":   {[]Report{answer(no, "a", false), answer(no, "b", false)}, Pending, Silent, false},
+		"two that nobody asked for: paid":      {[]Report{answer(yes, "a", false), answer(yes, "b", false)}, Pending, Silent, false},
+		"a result and one nobody asked for":    {[]Report{result(yes), answer(yes, "a", false)}, Pending, Pending, true},
+		"denied by two that nobody asked for":  {[]Report{result(yes), answer(no, "a", false), answer(no, "b", false)}, Pending, Pending, true},
+		"a result and an answer":               {[]Report{result(yes), answer(yes, "a", true)}, Paid, Paid, true},
+		"a result from elsewhere":              {[]Report{away(result(yes))}, Pending, Pending, true},
+		"a result from elsewhere, and denials": {[]Report{away(result(yes)), answer(no, "a", true), answer(no, "b", true)}, Disputed, Denied, true},
+		"a result from elsewhere, an answer":   {[]Report{away(result(yes)), answer(yes, "a", true)}, Pending, Pending, true},
+		"a refusal from elsewhere":             {[]Report{away(result(no)), answer(no, "a", true)}, Pending, Silent, false},
+		"an answer from elsewhere":             {[]Report{result(yes), away(answer(yes, "a", true))}, Pending, Pending, true},
+	} {
+		e := Evidence{Attempt: exchange.PaymentAttempt{Direction: exchange.Payout, Amount: asked}, Reports: c.reports}
+		open := Judge(e)
+		if e.Late = true; open.State != c.open || open.Claimed != c.claimed || Judge(e).State != c.late {
+			t.Errorf("%s: %s, claimed %t, late %s; want %s, %t, %s", name, open.State, open.Claimed, Judge(e).State, c.open, c.claimed, c.late)
 		}
 	}
 }
@@ -276,10 +313,10 @@ func TestOpenPayoutIsDenied(t *testing.T) {
 // A movement of float counts when its result and the answer to a query agree.
 func TestFloatNeedsTwoSources(t *testing.T) {
 	result := func(s exchange.ObservationState, receipt string) Report {
-		return Report{exchange.CallbackResult, said(exchange.SourceCallback, s, receipt, "")}
+		return Report{Kind: exchange.CallbackResult, Observation: said(exchange.SourceCallback, s, receipt, "")}
 	}
 	answer := func(s exchange.ObservationState, receipt string) Report {
-		return Report{exchange.CallbackStatus, said(exchange.SourceQuery, s, receipt, "")}
+		return Report{Kind: exchange.CallbackStatus, Observation: said(exchange.SourceQuery, s, receipt, "")}
 	}
 	const yes, no, open = exchange.SeenSucceeded, exchange.SeenFailed, exchange.SeenPending
 	for name, c := range map[string]struct {

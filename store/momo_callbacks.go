@@ -53,6 +53,22 @@ func (s *Store) Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.
 	return rows, nil
 }
 
+const insertPayoutQuery = `INSERT INTO payout_queries (attempt_id, ticket, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+
+// SavePayoutQuery stores the provider's id of a query about a payout, by which its answer is known. A repeated call
+// changes nothing.
+func (s *Store) SavePayoutQuery(ctx context.Context, attemptID uuid.UUID, ticket string) error {
+	_, err := s.write(ctx, "payout query", insertPayoutQuery, attemptID, ticket, s.now())
+	return err
+}
+
+// PayoutQueries lists the provider's ids of our queries about a payout.
+func (s *Store) PayoutQueries(ctx context.Context, attemptID uuid.UUID) ([]string, error) {
+	var tickets []string
+	err := s.db.All(ctx, &tickets, `SELECT ticket FROM payout_queries WHERE attempt_id = $1`, attemptID)
+	return tickets, translate(err, "payout query")
+}
+
 const readCallback = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE id = $1`
 
 // Callback reads one callback.

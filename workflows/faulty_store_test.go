@@ -140,6 +140,14 @@ func (s *faultyStore) Callbacks(ctx context.Context, id uuid.UUID) ([]exchange.M
 	return result(s, "Callbacks", func() ([]exchange.MomoCallback, error) { return s.Store.Callbacks(ctx, id) })
 }
 
+func (s *faultyStore) SavePayoutQuery(ctx context.Context, id uuid.UUID, ticket string) error {
+	return s.around("SavePayoutQuery", func() error { return s.Store.SavePayoutQuery(ctx, id, ticket) })
+}
+
+func (s *faultyStore) PayoutQueries(ctx context.Context, id uuid.UUID) ([]string, error) {
+	return result(s, "PayoutQueries", func() ([]string, error) { return s.Store.PayoutQueries(ctx, id) })
+}
+
 func (s *faultyStore) SaveReceipt(ctx context.Context, o exchange.Observation) error {
 	return s.around("SaveReceipt", func() error { return s.Store.SaveReceipt(ctx, o) })
 }

@@ -31,6 +31,7 @@ type book struct {
 	second     bool                    // a receipt needs a second officer
 	attempts   map[uuid.UUID]exchange.PaymentAttempt
 	callbacks  map[uuid.UUID][]exchange.MomoCallback
+	queries    map[uuid.UUID][]string // tickets of the queries about a payout
 	exceptions map[uuid.UUID]exchange.PaymentException
 	commands   map[uuid.UUID]exchange.OperatorCommand
 	parked     map[string]exchange.ParkedFlow
@@ -39,7 +40,7 @@ type book struct {
 func newBook() *book {
 	return &book{
 		now: time.Now, float: money.Must(money.KES, "100000"),
-		attempts: map[uuid.UUID]exchange.PaymentAttempt{}, callbacks: map[uuid.UUID][]exchange.MomoCallback{},
+		attempts: map[uuid.UUID]exchange.PaymentAttempt{}, callbacks: map[uuid.UUID][]exchange.MomoCallback{}, queries: map[uuid.UUID][]string{},
 		exceptions: map[uuid.UUID]exchange.PaymentException{}, commands: map[uuid.UUID]exchange.OperatorCommand{},
 	}
 }
@@ -139,6 +140,18 @@ func (b *book) SaveCallback(c exchange.MomoCallback) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.callbacks[c.AttemptID] = append(b.callbacks[c.AttemptID], c)
+}
+
+func (b *book) SavePayoutQuery(_ context.Context, id uuid.UUID, ticket string) error {
+	_, err := tx(b, "SavePayoutQuery", func() (any, error) {
+		b.queries[id] = append(b.queries[id], ticket)
+		return nil, nil
+	})
+	return err
+}
+
+func (b *book) PayoutQueries(_ context.Context, id uuid.UUID) ([]string, error) {
+	return tx(b, "PayoutQueries", func() ([]string, error) { return append([]string{}, b.queries[id]...), nil })
 }
 
 func (b *book) Callbacks(_ context.Context, id uuid.UUID) ([]exchange.MomoCallback, error) {

@@ -40,6 +40,7 @@ func saleRows() []row {
 		{"ApplyDeposit/TakeDeposit#?/*", "flows", paid},
 		{"ScreenDeposit/*/*", "flows", paid},
 		{"SubmitPayout/*/*", "momo", paid},
+		{"CheckPayout/SavePayoutQuery#?/*", "momo", paid},
 		{"CheckPayout/CompletePayout#?/*", "momo", paid},
 		{"ApproveSweep/*/*", "flows", paid},
 		{"ReleaseEscrow/*/*", "flows", paid},

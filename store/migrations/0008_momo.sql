@@ -360,6 +360,16 @@ CREATE INDEX momo_callbacks_standing_idx ON momo_callbacks (received_at) WHERE s
 CREATE INDEX momo_callbacks_float_idx ON momo_callbacks (float_move_id, received_at) WHERE float_move_id IS NOT NULL;
 CALL append_only('momo_callbacks');
 
+-- The provider's ids of our queries about payouts. Their answers come to the payout's own address: one to a query that we did
+-- not send is no evidence.
+CREATE TABLE payout_queries (
+    attempt_id uuid        NOT NULL REFERENCES payment_attempts (id),
+    ticket     text        NOT NULL CHECK (char_length(ticket) BETWEEN 1 AND 128),
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (attempt_id, ticket)
+);
+CALL append_only('payout_queries');
+
 -- The breaker of a provider: two results in a row with which it refuses our own credential, or our right to pay out,
 -- open it, because repeating such a payout locks the credential, and while it is open no payout begins. A single one
 -- stops only its own payout. A refusal counts once per payout, and a payee refused before later payouts succeeded does

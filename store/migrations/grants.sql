@@ -83,6 +83,7 @@ BEGIN
         ('float_moves',                'SELECT, INSERT, UPDATE (code, conversation_id, note, originator_id, receipt,
                                         settled_at, settled_by, status, token_hash, updated_at, version)'),
         ('momo_callbacks',             'SELECT, INSERT'),
+        ('payout_queries',             'SELECT, INSERT'),
         ('momo_breakers',              'SELECT, UPDATE (closed_at, closed_by, closings, hits, note, opened_at, trial)'),
         ('parked_flows',               'SELECT, INSERT, UPDATE, DELETE'),
         ('momo_credential_hits',       'SELECT, INSERT (attempt_id, code)'),
