@@ -74,15 +74,16 @@ func MainJob(ctx context.Context, w Stack) error {
 			w.Say("  %5.1f s  %-8s  %s", time.Since(began).Seconds(), networkNames[n.Network], fmt.Sprintf(format, args...))
 		}
 		group.Go(func() error {
+			var bought order
 			c, err := w.caller().Login(inner, j.buyer.Email, Password)
 			if err == nil {
-				err = j.purchase(inner, c)
+				bought, err = j.purchase(inner, c)
 			}
 			if err == nil && n.Network == sender {
 				err = j.sendOn(inner, c)
 			}
 			if err == nil {
-				err = j.sell(inner, c)
+				err = j.sell(inner, c, bought.WalletAddress)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", networkNames[n.Network], err)
@@ -107,21 +108,21 @@ func person(email string) Person {
 	panic("demo: there is no account " + email)
 }
 
-func (j job) purchase(ctx context.Context, c *client.Client) error {
+func (j job) purchase(ctx context.Context, c *client.Client) (order, error) {
 	offer, err := j.pick(ctx, c, exchange.OfferSell, buy)
 	if err != nil {
-		return err
+		return order{}, err
 	}
 	var o order
 	in := map[string]any{"offer_id": offer, "crypto_amount": buy}
 	if err := c.Post(ctx, "/api/v1/auth/orders", "demo-order-"+uuid.NewString(), in, &o); err != nil {
-		return fmt.Errorf("opening the order: %w", err)
+		return order{}, fmt.Errorf("opening the order: %w", err)
 	}
 	j.say("%s opens order %s: %s USDT for KES %s, to %s", j.buyer.First, o.ID, o.CryptoAmount, o.FiatAmount, o.WalletAddress)
 	if o, err = j.follow(ctx, c, o); err != nil {
-		return err
+		return order{}, err
 	}
-	return j.arrived(ctx, o.TxHash.String, o.WalletAddress, o.CryptoAmount)
+	return o, j.arrived(ctx, o.TxHash.String, o.WalletAddress, o.CryptoAmount)
 }
 
 // pick takes the first active offer of USDT on the network.

@@ -24,13 +24,13 @@ const sold = "5"
 const outside = exchange.Ethereum
 
 // sell sells some of the purchase back: the buyer's crypto goes to the order's address, shillings come to the phone,
-// and the crypto goes from there to the vendor.
-func (j job) sell(ctx context.Context, c *client.Client) error {
+// and the crypto goes from there to the vendor. The address is the one that the purchase went to.
+func (j job) sell(ctx context.Context, c *client.Client, address string) error {
 	offer, err := j.pick(ctx, c, exchange.OfferBuy, sold)
 	if err != nil {
 		return err
 	}
-	wallet, err := j.ownWallet(ctx, c)
+	wallet, err := j.ownWallet(ctx, c, address)
 	if err != nil {
 		return err
 	}
@@ -68,22 +68,23 @@ func (j job) sell(ctx context.Context, c *client.Client) error {
 type wallet struct {
 	ID      uuid.UUID `json:"id"`
 	Address string    `json:"address"`
-	Default bool      `json:"is_default"`
 }
 
-// ownWallet returns the customer's wallet on the network.
-func (j job) ownWallet(ctx context.Context, c *client.Client) (wallet, error) {
-	query := url.Values{"page_id": {"1"}, "page_size": {"5"}, "network": {string(j.node.Network)}}
+// ownWallet returns the customer's wallet with an address.
+func (j job) ownWallet(ctx context.Context, c *client.Client, address string) (wallet, error) {
+	query := url.Values{"page_id": {"1"}, "page_size": {"100"}, "network": {string(j.node.Network)}}
 	var have struct {
 		Wallets []wallet `json:"wallets"`
 	}
 	if err := c.Get(ctx, "/api/v1/auth/wallets?"+query.Encode(), &have); err != nil {
 		return wallet{}, err
 	}
-	if len(have.Wallets) == 0 {
-		return wallet{}, fmt.Errorf("%s has no wallet on %s", j.buyer.First, j.node.Network)
+	for _, w := range have.Wallets {
+		if w.Address == address {
+			return w, nil
+		}
 	}
-	return have.Wallets[0], nil
+	return wallet{}, fmt.Errorf("%s has no wallet %s on %s", j.buyer.First, address, j.node.Network)
 }
 
 // saleWords describes each state of a sale.
