@@ -41,7 +41,8 @@ type Confirmed struct {
 	State     PaymentState `json:"state"`
 	Soft      bool         `json:"soft,omitempty"` // failed, but a late success is still possible
 	Code      string       `json:"code,omitempty"` // the operator's
-	Order     OrderState   `json:"order"`
+	Order     OrderState   `json:"order"`          // or the state of the other object that the money is collected for
+	Home      string       `json:"home,omitempty"` // the flow that waits for the attempt
 	Kind      string       `json:"kind,omitempty"` // of the payment; "known" when it was booked before
 	PaymentID uuid.UUID    `json:"payment_id,omitzero"`
 	RefundID  uuid.UUID    `json:"refund_id,omitzero"`
@@ -81,7 +82,7 @@ func (m *Momo) ConfirmPayment(ctx context.Context, in ConfirmInput) (Confirmed, 
 }
 
 func (m *Momo) examine(ctx context.Context, a exchange.PaymentAttempt, in ConfirmInput) (Confirmed, error) {
-	e, order, err := m.gather(ctx, a)
+	e, want, err := m.gather(ctx, a)
 	if err != nil {
 		return Confirmed{}, err
 	}
@@ -102,44 +103,44 @@ func (m *Momo) examine(ctx context.Context, a exchange.PaymentAttempt, in Confir
 	}
 	switch v.State {
 	case momo.Paid:
-		return m.acceptFirst(ctx, e.Attempt, order, v)
+		return m.acceptFirst(ctx, e.Attempt, want, v)
 	case momo.Failed, momo.Declined:
-		return m.fail(ctx, e.Attempt, order, v)
+		return m.fail(ctx, e.Attempt, want, v)
 	default: // nothing is decided
-		return m.unsettled(ctx, e.Attempt, order, v.State)
+		return m.unsettled(ctx, e.Attempt, want, v.State)
 	}
 }
 
 // gather reads every source that answers at once.
-func (m *Momo) gather(ctx context.Context, a exchange.PaymentAttempt) (momo.Evidence, exchange.Order, error) {
-	var order exchange.Order
+func (m *Momo) gather(ctx context.Context, a exchange.PaymentAttempt) (momo.Evidence, exchange.Collectable, error) {
+	var want exchange.Collectable
 	stored, err := m.Store.Callbacks(ctx, a.ID)
 	if err != nil {
-		return momo.Evidence{}, order, err
+		return momo.Evidence{}, want, err
 	}
 	e := momo.Evidence{Reports: reportsOf(ctx, m.Operator, a.ID, stored), Now: m.Now()}
 	if e.Attempt, err = m.adopt(ctx, a, e.Reports); err != nil {
-		return e, order, err
+		return e, want, err
 	}
-	if order, err = m.Store.OrderByID(ctx, a.OrderID); err != nil {
-		return e, order, err
+	if want, err = m.Store.Collectable(ctx, a.Object); err != nil {
+		return e, want, err
 	}
 	if err := m.siblings(ctx, &e); err != nil {
-		return e, order, err
+		return e, want, err
 	}
 	if e.Receipts, err = m.Store.ReceiptsFor(ctx, a.Reference); err != nil {
-		return e, order, err
+		return e, want, err
 	}
 	if momo.Judge(e).State != momo.Paid {
 		e.Query = m.Operator.Resolve(ctx, e.Attempt)
 	}
-	return e, order, nil
+	return e, want, nil
 }
 
-// siblings reads the order's other prompts, which share the reference: the receipt of one prompt is no evidence for another.
+// siblings reads the object's other prompts, which share the reference: the receipt of one prompt is no evidence for another.
 func (m *Momo) siblings(ctx context.Context, e *momo.Evidence) error {
 	for n := 1; ; n++ {
-		id := CollectionID(e.Attempt.OrderID, n)
+		id := CollectionID(e.Attempt.Object.ID, n)
 		if id == e.Attempt.ID {
 			continue
 		}
@@ -206,7 +207,7 @@ func (m *Momo) readStatement(ctx context.Context, e *momo.Evidence) error {
 }
 
 // acceptFirst books the first proven receipt that no other attempt uses.
-func (m *Momo) acceptFirst(ctx context.Context, a exchange.PaymentAttempt, order exchange.Order, v momo.Verdict) (Confirmed, error) {
+func (m *Momo) acceptFirst(ctx context.Context, a exchange.PaymentAttempt, want exchange.Collectable, v momo.Verdict) (Confirmed, error) {
 	for _, o := range v.Receipts {
 		c, err := m.accept(ctx, a, o)
 		if exchange.CodeOf(err) == exchange.CodeConflict {
@@ -214,7 +215,7 @@ func (m *Momo) acceptFirst(ctx context.Context, a exchange.PaymentAttempt, order
 		}
 		return c, err
 	}
-	return m.unsettled(ctx, a, order, momo.Pending)
+	return m.unsettled(ctx, a, want, momo.Pending)
 }
 
 func (m *Momo) accept(ctx context.Context, a exchange.PaymentAttempt, o exchange.Observation) (Confirmed, error) {
@@ -223,7 +224,7 @@ func (m *Momo) accept(ctx context.Context, a exchange.PaymentAttempt, o exchange
 		return Confirmed{}, err
 	}
 	return Confirmed{
-		AttemptID: a.ID, State: PaymentPaid, Order: stateOf(out.Order), Kind: string(out.Kind),
+		AttemptID: a.ID, State: PaymentPaid, Order: collectedState(out.Object), Home: a.WorkflowID, Kind: string(out.Kind),
 		PaymentID: out.ChainPayment.ID, RefundID: out.Refund.ID, Exception: out.Exception.ID,
 		Undecided: out.Exception.Status == exchange.ExcOpen, Owed: owed(out),
 	}, nil
@@ -236,24 +237,29 @@ func owed(out exchange.PaymentOutcome) bool {
 	return late && out.Refund.ID != uuid.Nil && out.Refund.Status != exchange.RefundCompleted
 }
 
-func (m *Momo) fail(ctx context.Context, a exchange.PaymentAttempt, order exchange.Order, v momo.Verdict) (Confirmed, error) {
+func (m *Momo) fail(ctx context.Context, a exchange.PaymentAttempt, want exchange.Collectable, v momo.Verdict) (Confirmed, error) {
 	if a.Status != exchange.AttemptFailed && a.Status != exchange.AttemptRefused {
 		if _, err := m.Store.RecordFailure(ctx, a.ID, v.Proof); err != nil {
 			return Confirmed{}, err
 		}
 	}
 	return Confirmed{
-		AttemptID: a.ID, State: v.State, Soft: v.Proof.Soft, Code: v.Proof.Code, Order: stateOf(order),
+		AttemptID: a.ID, State: v.State, Soft: v.Proof.Soft, Code: v.Proof.Code, Order: collectedState(want), Home: a.WorkflowID,
 	}, nil
 }
 
-// unsettled returns an undecided result. The order's detail shows a payment whose receipt is missing.
-func (m *Momo) unsettled(ctx context.Context, a exchange.PaymentAttempt, order exchange.Order, state PaymentState) (Confirmed, error) {
-	if state == momo.Receipt && order.Status == exchange.OrderPending && order.StatusDetail != exchange.WaitReceipt {
-		if err := m.Store.SetOrderDetail(ctx, order.ID, exchange.WaitReceipt); err != nil {
+// unsettled returns an undecided result. The object's detail shows a payment whose receipt is missing.
+func (m *Momo) unsettled(ctx context.Context, a exchange.PaymentAttempt, want exchange.Collectable, state PaymentState) (Confirmed, error) {
+	if state == momo.Receipt && want.Waits && want.Detail != exchange.WaitReceipt {
+		if err := m.Store.SetCollectionDetail(ctx, want.Object, exchange.WaitReceipt); err != nil {
 			return Confirmed{}, err
 		}
-		order.StatusDetail = exchange.WaitReceipt
+		want.Detail = exchange.WaitReceipt
 	}
-	return Confirmed{AttemptID: a.ID, State: state, Order: stateOf(order)}, nil
+	return Confirmed{AttemptID: a.ID, State: state, Order: collectedState(want), Home: a.WorkflowID}, nil
+}
+
+// collectedState is the state of an order, or of another object in its own words.
+func collectedState(c exchange.Collectable) OrderState {
+	return OrderState{OrderID: c.Object.ID, Status: exchange.OrderStatus(c.Status), Detail: c.Detail}
 }

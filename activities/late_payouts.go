@@ -63,15 +63,15 @@ func (p *Payouts) CheckLatePayout(ctx context.Context, in CheckPayoutInput) (Lat
 	}
 	switch v.State {
 	case momo.Paid:
-		_, err = p.Store.CompletePayout(ctx, a.Pays(), a.ID, v.Proof)
+		_, err = p.Store.CompletePayout(ctx, a.Object, a.ID, v.Proof)
 	case momo.Pending, momo.Denied:
-		err = p.Store.DoubtPayout(ctx, a.Pays(), v.State == momo.Pending)
+		err = p.Store.DoubtPayout(ctx, a.Object, v.State == momo.Pending)
 	default: // nothing to record
 	}
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	return p.lateStep(ctx, a.Pays(), a.ID, string(v.State))
+	return p.lateStep(ctx, a.Object, a.ID, string(v.State))
 }
 
 // declined turns a claim into a denial when two officers have declared since that the payout was not made. A later claim counts
@@ -92,7 +92,7 @@ func (p *Payouts) declined(ctx context.Context, e momo.Evidence, stored []exchan
 }
 
 // lateStep adds the exception about a payout that was made in addition to another payment.
-func (p *Payouts) lateStep(ctx context.Context, of exchange.PayoutObject, attempt uuid.UUID, state string) (LatePayoutStep, error) {
+func (p *Payouts) lateStep(ctx context.Context, of exchange.MomoObject, attempt uuid.UUID, state string) (LatePayoutStep, error) {
 	step := LatePayoutStep{State: state}
 	if state != PayoutPaid {
 		return step, nil
@@ -101,7 +101,7 @@ func (p *Payouts) lateStep(ctx context.Context, of exchange.PayoutObject, attemp
 	if found {
 		step.Exception, step.Undecided = x.ID, x.Status == exchange.ExcOpen
 	}
-	if err == nil && step.Undecided && of.Type == exchange.PayoutOrder {
+	if err == nil && step.Undecided && of.Type == exchange.MomoOrder {
 		step.Elsewhere, err = p.Store.CryptoIsHere(ctx, of.ID)
 	}
 	return step, Failure(ctx, err)

@@ -25,8 +25,9 @@ type MomoOperator interface {
 
 // AttemptStore is the database interface of mobile money steps.
 type AttemptStore interface {
-	OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, error)
-	BeginAttempt(ctx context.Context, a exchange.PaymentAttempt) (stored exchange.PaymentAttempt, created bool, err error)
+	Collectable(ctx context.Context, of exchange.MomoObject) (exchange.Collectable, error)
+	SetCollectionDetail(ctx context.Context, of exchange.MomoObject, detail string) error
+	BeginCollection(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (stored exchange.PaymentAttempt, created bool, err error)
 	Attempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAttempt, error)
 	RecordSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.PaymentAttempt, error)
 	RecordFailure(ctx context.Context, id uuid.UUID, o exchange.Observation) (exchange.PaymentAttempt, error)
@@ -34,7 +35,6 @@ type AttemptStore interface {
 	SaveReceipt(ctx context.Context, o exchange.Observation) error
 	ReceiptsFor(ctx context.Context, reference string) ([]exchange.Observation, error)
 	AcceptPayment(ctx context.Context, id uuid.UUID, o exchange.Observation, now time.Time) (exchange.PaymentOutcome, error)
-	SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 }
 
@@ -46,11 +46,24 @@ type Momo struct {
 	Now      func() time.Time
 }
 
-// PromptInput asks for the n-th prompt of an order, 1 for the first. Home is the flow that its callbacks wake.
+// PromptInput asks for the n-th prompt of an order or another object, 1 for the first. Home is the flow that its callbacks
+// wake.
 type PromptInput struct {
-	OrderID uuid.UUID `json:"order_id"`
-	N       int       `json:"n"`
-	Home    string    `json:"home"`
+	OrderID uuid.UUID           `json:"order_id,omitzero"`
+	Object  exchange.MomoObject `json:"object,omitzero"` // instead of an order
+	N       int                 `json:"n"`
+	Home    string              `json:"home"`
+}
+
+// of is what the money is collected for.
+func (in PromptInput) of() exchange.MomoObject { return momoObject(in.Object, in.OrderID) }
+
+// momoObject is the object of an input that names an order or another object.
+func momoObject(of exchange.MomoObject, order uuid.UUID) exchange.MomoObject {
+	if of.Type == "" {
+		return exchange.OrderObject(order)
+	}
+	return of
 }
 
 // Submitted is the outcome of a request to the operator.
@@ -62,10 +75,10 @@ type Submitted struct {
 	Config    bool                     `json:"config,omitempty"`    // refused because of our configuration
 }
 
-// CollectionID is the id of the n-th prompt of an order. It is derived from the order, so that a repeated step, even in a new
-// run of the flow, finds its row.
-func CollectionID(orderID uuid.UUID, n int) uuid.UUID {
-	return uuid.NewSHA1(orderID, fmt.Appendf(nil, "kivuko collection %d", n))
+// CollectionID is the id of the n-th prompt of an object. It is derived from the object's id, so that a repeated step, even in
+// a new run of the flow, finds its row.
+func CollectionID(object uuid.UUID, n int) uuid.UUID {
+	return uuid.NewSHA1(object, fmt.Appendf(nil, "kivuko collection %d", n))
 }
 
 // PromptPayer sends a prompt to the payer's phone, at most once per attempt row, because the operator has no idempotency
@@ -74,20 +87,14 @@ func CollectionID(orderID uuid.UUID, n int) uuid.UUID {
 func (m *Momo) PromptPayer(ctx context.Context, in PromptInput) (Submitted, error) {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
-	order, err := m.Store.OrderByID(ctx, in.OrderID)
-	if err != nil {
-		return Submitted{}, Failure(ctx, err)
-	}
+	of := in.of()
 	token, err := newToken()
 	if err != nil {
 		return Submitted{}, Failure(ctx, err)
 	}
-	attempt := exchange.PaymentAttempt{
-		ID: CollectionID(order.ID, in.N), Direction: exchange.Collection, OrderID: order.ID, Provider: m.Provider,
-		Status: exchange.AttemptCreated, Amount: order.Price.Fiat, Phone: order.PaymentPhone,
-		Reference: order.PaymentReference(), CallbackToken: token, WorkflowID: in.Home, CreatedAt: m.Now(),
-	}
-	stored, created, err := m.Store.BeginAttempt(ctx, attempt)
+	stored, created, err := m.Store.BeginCollection(ctx, of, exchange.PaymentAttempt{
+		ID: CollectionID(of.ID, in.N), Provider: m.Provider, CallbackToken: token, WorkflowID: in.Home,
+	})
 	if err != nil {
 		return Submitted{}, Failure(ctx, err)
 	}
@@ -101,10 +108,10 @@ func (m *Momo) PromptPayer(ctx context.Context, in PromptInput) (Submitted, erro
 	if err != nil {
 		return Submitted{}, Failure(ctx, err)
 	}
-	return s, Failure(ctx, m.Store.SetOrderDetail(ctx, order.ID, waitsFor(s)))
+	return s, Failure(ctx, m.Store.SetCollectionDetail(ctx, of, waitsFor(s)))
 }
 
-// waitsFor returns what an order waits for after its payer was prompted.
+// waitsFor returns what an object waits for after its payer was prompted.
 func waitsFor(s Submitted) string {
 	switch {
 	case s.State == exchange.Accepted:

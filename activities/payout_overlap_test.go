@@ -19,7 +19,7 @@ type oneAttempt struct {
 	failed  bool
 }
 
-func (s *oneAttempt) Payable(context.Context, exchange.PayoutObject) (exchange.Payable, error) {
+func (s *oneAttempt) Payable(context.Context, exchange.MomoObject) (exchange.Payable, error) {
 	return exchange.Payable{Amount: s.attempt.Amount}, nil
 }
 
@@ -30,7 +30,7 @@ func (s *oneAttempt) Attempt(_ context.Context, id uuid.UUID) (exchange.PaymentA
 	return s.attempt, nil
 }
 
-func (s *oneAttempt) BeginPayout(_ context.Context, _ exchange.PayoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+func (s *oneAttempt) BeginPayout(_ context.Context, _ exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	s.attempt = a
 	s.attempt.CallbackToken = ""
 	return a, nil
@@ -47,7 +47,7 @@ func (s *oneAttempt) RecordSubmission(_ context.Context, _ uuid.UUID, sub exchan
 	return s.attempt, nil
 }
 
-func (s *oneAttempt) FailPayout(context.Context, exchange.PayoutObject, string) (exchange.Payable, error) {
+func (s *oneAttempt) FailPayout(context.Context, exchange.MomoObject, string) (exchange.Payable, error) {
 	s.failed = true
 	return exchange.Payable{}, nil
 }
@@ -78,7 +78,7 @@ func TestPayoutIsSentByTwoRuns(t *testing.T) {
 		for _, when := range []string{"after the second run", "while the second run sends"} {
 			t.Run(name+", "+when, func(t *testing.T) {
 				var suite testsuite.WorkflowTestSuite
-				store, operator, of := &oneAttempt{}, &twoRuns{}, exchange.PayoutOfOrder(uuid.New())
+				store, operator, of := &oneAttempt{}, &twoRuns{}, exchange.OrderObject(uuid.New())
 				p := &Payouts{Store: store, Operator: operator, Provider: "daraja", CallbackKey: []byte("key"), Now: time.Now}
 				run := func() PayoutStep {
 					env := suite.NewTestActivityEnvironment()

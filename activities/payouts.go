@@ -18,20 +18,20 @@ import (
 type PayoutStore interface {
 	submissionStore
 	commandStore
-	Payable(ctx context.Context, of exchange.PayoutObject) (exchange.Payable, error)
+	Payable(ctx context.Context, of exchange.MomoObject) (exchange.Payable, error)
 	// BeginPayout stores an attempt before it is sent. The attempt has no id when nothing must be sent, because an officer has
 	// to confirm the payee.
-	BeginPayout(ctx context.Context, of exchange.PayoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error)
+	BeginPayout(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error)
 	Attempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAttempt, error)
 	RecordFailure(ctx context.Context, id uuid.UUID, o exchange.Observation) (exchange.PaymentAttempt, error)
 	Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error)
-	CompletePayout(ctx context.Context, of exchange.PayoutObject, attemptID uuid.UUID, o exchange.Observation) (exchange.Payable, error)
-	FailPayout(ctx context.Context, of exchange.PayoutObject, code string) (exchange.Payable, error)
+	CompletePayout(ctx context.Context, of exchange.MomoObject, attemptID uuid.UUID, o exchange.Observation) (exchange.Payable, error)
+	FailPayout(ctx context.Context, of exchange.MomoObject, code string) (exchange.Payable, error)
 	// SettlePayout ends a payout by a receipt that an officer found: of the attempt, or of a payment by other means.
-	SettlePayout(ctx context.Context, of exchange.PayoutObject, attemptID uuid.UUID, o exchange.Observation, by exchange.Principal) error
+	SettlePayout(ctx context.Context, of exchange.MomoObject, attemptID uuid.UUID, o exchange.Observation, by exchange.Principal) error
 	// DoubtPayout records that a source claims that a refused payout was made, so that no other begins, or that the operator
 	// has denied it since.
-	DoubtPayout(ctx context.Context, of exchange.PayoutObject, claimed bool) error
+	DoubtPayout(ctx context.Context, of exchange.MomoObject, claimed bool) error
 	// PaidTwiceBy finds the exception about a payout that was made in addition to another payment of its object.
 	PaidTwiceBy(ctx context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error)
 	// CryptoIsHere reports whether the crypto of a failed order has not been returned yet.
@@ -43,7 +43,7 @@ type PayoutStore interface {
 	// ClaimDeclined returns when two officers last declared that the refused payouts of a refund were not made.
 	ClaimDeclined(ctx context.Context, attemptID uuid.UUID) (time.Time, error)
 	// ReceiptNeedsSecond reports whether a second officer must confirm the receipt of a payout.
-	ReceiptNeedsSecond(ctx context.Context, of exchange.PayoutObject, receipt string) (bool, error)
+	ReceiptNeedsSecond(ctx context.Context, of exchange.MomoObject, receipt string) (bool, error)
 	// Payouts lists the attempts to pay out an order or its refunds, newest first.
 	Payouts(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error)
 	// SavePayoutQuery stores the ticket of a query about a payout, and PayoutQueries lists them.
@@ -90,9 +90,9 @@ const codeNotPaid = "not_paid"
 // SubmitPayoutInput asks for the try-th attempt to pay out an object, 1 for the first. Where later ones were begun, the last
 // counts. Home is the flow that its callbacks wake.
 type SubmitPayoutInput struct {
-	Object exchange.PayoutObject `json:"object"`
-	Try    int                   `json:"try"`
-	Home   string                `json:"home"`
+	Object exchange.MomoObject `json:"object"`
+	Try    int                 `json:"try"`
+	Home   string              `json:"home"`
 }
 
 // PayoutStep is the result of a step of a payout attempt.
@@ -119,7 +119,7 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 		return PayoutStep{State: PayoutPaid}, nil // by a late success of the previous try, for example
 	}
 	fresh := exchange.PaymentAttempt{
-		ID: PayoutID(in.Object.ID, in.Try), Direction: exchange.Payout, OrderID: owed.OrderID, Provider: p.Provider, Status: exchange.AttemptCreated,
+		ID: PayoutID(in.Object.ID, in.Try), Direction: exchange.Payout, Object: in.Object, Provider: p.Provider, Status: exchange.AttemptCreated,
 		Amount: owed.Amount, Phone: owed.Phone, Reference: owed.Reference, WorkflowID: in.Home, CreatedAt: p.Now(),
 	}
 	fresh.CallbackToken = payoutToken(p.CallbackKey, fresh.ID)
@@ -158,7 +158,7 @@ func (p *Payouts) latest(ctx context.Context, object uuid.UUID, try int) (last e
 }
 
 // begin stores an attempt and sends it, unless the database says why not now.
-func (p *Payouts) begin(ctx context.Context, of exchange.PayoutObject, fresh exchange.PaymentAttempt) (PayoutStep, error) {
+func (p *Payouts) begin(ctx context.Context, of exchange.MomoObject, fresh exchange.PaymentAttempt) (PayoutStep, error) {
 	stored, err := p.Store.BeginPayout(ctx, of, fresh)
 	switch code := exchange.CodeOf(err); {
 	case code == exchange.CodeInsufficientFunds:
@@ -226,7 +226,7 @@ func (p *Payouts) kept(ctx context.Context, a exchange.PaymentAttempt, s exchang
 
 // refuse books a definite refusal: it releases the float and returns the refusal's class.
 func (p *Payouts) refuse(ctx context.Context, a exchange.PaymentAttempt, code string, class exchange.OutcomeClass) (PayoutStep, error) {
-	owed, err := p.Store.FailPayout(ctx, a.Pays(), code)
+	owed, err := p.Store.FailPayout(ctx, a.Object, code)
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
@@ -326,7 +326,7 @@ func (p *Payouts) conclude(ctx context.Context, in CheckPayoutInput, a exchange.
 	o := v.Proof
 	switch v.State {
 	case momo.Paid:
-		if _, err := p.Store.CompletePayout(ctx, a.Pays(), a.ID, o); err != nil {
+		if _, err := p.Store.CompletePayout(ctx, a.Object, a.ID, o); err != nil {
 			return PayoutStep{}, err
 		}
 	case momo.Refused:
@@ -362,9 +362,9 @@ func (p *Payouts) declared(ctx context.Context, attempt uuid.UUID, v momo.Verdic
 // SettlePayoutInput ends a payout that our operator found at the mobile money operator, or made by other means. A zero
 // AttemptID stands for the open attempt of the object, or else for the newest one.
 type SettlePayoutInput struct {
-	Object    exchange.PayoutObject `json:"object"`
-	AttemptID uuid.UUID             `json:"attempt_id,omitzero"`
-	Proof     Proof                 `json:"proof"`
+	Object    exchange.MomoObject `json:"object"`
+	AttemptID uuid.UUID           `json:"attempt_id,omitzero"`
+	Proof     Proof               `json:"proof"`
 }
 
 // SettlePayout completes a payout by command. The command's note is the receipt: of the payout, or, for a refund that waits
@@ -384,7 +384,7 @@ func (p *Payouts) SettlePayout(ctx context.Context, in SettlePayoutInput) error 
 
 // toSettle returns the open attempt of an object, or else the newest one: an earlier one was refused, so its receipt can't
 // be the one that was found. It returns the zero id when there is none.
-func (p *Payouts) toSettle(ctx context.Context, of exchange.PayoutObject) (uuid.UUID, error) {
+func (p *Payouts) toSettle(ctx context.Context, of exchange.MomoObject) (uuid.UUID, error) {
 	own, err := p.attemptsOf(ctx, of)
 	if err != nil || len(own) == 0 {
 		return uuid.Nil, err
@@ -396,13 +396,13 @@ func (p *Payouts) toSettle(ctx context.Context, of exchange.PayoutObject) (uuid.
 }
 
 // attemptsOf lists the attempts to pay out an object, newest first.
-func (p *Payouts) attemptsOf(ctx context.Context, of exchange.PayoutObject) ([]exchange.PaymentAttempt, error) {
+func (p *Payouts) attemptsOf(ctx context.Context, of exchange.MomoObject) ([]exchange.PaymentAttempt, error) {
 	owed, err := p.Store.Payable(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	attempts, err := p.Store.Payouts(ctx, owed.OrderID)
-	return slices.DeleteFunc(attempts, func(a exchange.PaymentAttempt) bool { return a.Pays() != of }), err
+	return slices.DeleteFunc(attempts, func(a exchange.PaymentAttempt) bool { return a.Object != of }), err
 }
 
 // KeepPayoutInput keeps a payout that was proven after the order failed.
@@ -416,7 +416,7 @@ type KeepPayoutInput struct {
 func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
-	of := exchange.PayoutOfOrder(in.OrderID)
+	of := exchange.OrderObject(in.OrderID)
 	o, err := p.vouched(ctx, of, in.Proof)
 	if err != nil {
 		return Failure(ctx, err)
@@ -441,7 +441,7 @@ func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
 
 // vouched returns a payout that our operator found by its receipt, which is the note of the command. Above the limit for
 // one officer, a second one must have confirmed the same receipt; else CodeForbidden.
-func (p *Payouts) vouched(ctx context.Context, of exchange.PayoutObject, proof Proof) (exchange.Observation, error) {
+func (p *Payouts) vouched(ctx context.Context, of exchange.MomoObject, proof Proof) (exchange.Observation, error) {
 	c, err := p.Store.UseCommand(ctx, proof.CommandID, proof.Object.Type, proof.Object.ID)
 	if err != nil {
 		return exchange.Observation{}, err

@@ -22,11 +22,11 @@ func (s *attemptsOfOrder) UseCommand(context.Context, uuid.UUID, string, uuid.UU
 	return exchange.OperatorCommand{Note: "UKLMANUAL1"}, nil
 }
 
-func (s *attemptsOfOrder) ReceiptNeedsSecond(context.Context, exchange.PayoutObject, string) (bool, error) {
+func (s *attemptsOfOrder) ReceiptNeedsSecond(context.Context, exchange.MomoObject, string) (bool, error) {
 	return false, nil
 }
 
-func (s *attemptsOfOrder) Payable(context.Context, exchange.PayoutObject) (exchange.Payable, error) {
+func (s *attemptsOfOrder) Payable(context.Context, exchange.MomoObject) (exchange.Payable, error) {
 	return exchange.Payable{}, nil
 }
 
@@ -34,7 +34,7 @@ func (s *attemptsOfOrder) Payouts(context.Context, uuid.UUID) ([]exchange.Paymen
 	return s.attempts, nil
 }
 
-func (s *attemptsOfOrder) SettlePayout(_ context.Context, _ exchange.PayoutObject, id uuid.UUID, _ exchange.Observation, _ exchange.Principal) error {
+func (s *attemptsOfOrder) SettlePayout(_ context.Context, _ exchange.MomoObject, id uuid.UUID, _ exchange.Observation, _ exchange.Principal) error {
 	s.settled = id
 	return nil
 }
@@ -43,7 +43,7 @@ func (s *attemptsOfOrder) SettlePayout(_ context.Context, _ exchange.PayoutObjec
 func TestReceiptSettlesTheOpenOrNewestAttempt(t *testing.T) {
 	object, order := uuid.New(), uuid.New()
 	attempt := func(refund uuid.UUID, try int, s exchange.AttemptStatus) exchange.PaymentAttempt {
-		return exchange.PaymentAttempt{ID: PayoutID(object, try), OrderID: order, RefundID: refund, Direction: exchange.Payout, Status: s}
+		return exchange.PaymentAttempt{ID: PayoutID(object, try), OrderID: order, Object: exchange.RefundObject(refund), Direction: exchange.Payout, Status: s}
 	}
 	of, other := object, uuid.New()
 	for name, c := range map[string]struct {
@@ -62,7 +62,7 @@ func TestReceiptSettlesTheOpenOrNewestAttempt(t *testing.T) {
 			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 			p := &Payouts{Store: s, Now: time.Now}
 			env.RegisterActivity(p)
-			_, err := env.ExecuteActivity(p.SettlePayout, SettlePayoutInput{Object: exchange.PayoutOfRefund(of), AttemptID: c.named})
+			_, err := env.ExecuteActivity(p.SettlePayout, SettlePayoutInput{Object: exchange.RefundObject(of), AttemptID: c.named})
 			if err != nil || s.settled != c.want {
 				t.Errorf("settled %s, want %s; %v", s.settled, c.want, err)
 			}

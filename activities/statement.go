@@ -52,9 +52,10 @@ type StatementInput struct {
 
 // StatementWaiting is an attempt that a payment may pay, and the flow that waits for it.
 type StatementWaiting struct {
-	AttemptID uuid.UUID `json:"attempt_id"`
-	OrderID   uuid.UUID `json:"order_id"`
-	Home      string    `json:"home"`
+	AttemptID uuid.UUID           `json:"attempt_id"`
+	OrderID   uuid.UUID           `json:"order_id"` // zero for another object
+	Object    exchange.MomoObject `json:"object,omitzero"`
+	Home      string              `json:"home"`
 }
 
 // StatementPage is the result of a page.
@@ -93,7 +94,7 @@ func (m *Statement) TakeStatementPage(ctx context.Context, in StatementInput) (S
 		}
 		if a := taken.Waiting; a.ID != uuid.Nil && !woken[a.ID] {
 			woken[a.ID] = true
-			page.Waiting = append(page.Waiting, StatementWaiting{AttemptID: a.ID, OrderID: a.OrderID, Home: a.WorkflowID})
+			page.Waiting = append(page.Waiting, StatementWaiting{AttemptID: a.ID, OrderID: a.OrderID, Object: a.Object, Home: a.WorkflowID})
 		}
 	}
 	of := activity.GetMetricsHandler(ctx)

@@ -41,7 +41,7 @@ type wireC2B struct {
 func c2bWire(p exchange.C2BPayment) wireC2B {
 	w := wireC2B{
 		ID: p.ID, Receipt: p.Receipt, Status: string(p.Status), StatusDetail: c2bDetail(p), Currency: string(p.Amount.Asset()), Amount: p.Amount.String(),
-		Reference: optText(p.Reference), PhoneHash: optText(p.PartyHash), Channels: []string{}, Disputed: p.Disputed, OrderID: optID(p.OrderID),
+		Reference: optText(p.Reference), PhoneHash: optText(p.PartyHash), Channels: []string{}, Disputed: p.Disputed, OrderID: optID(p.Object.OrderID()),
 		AttemptID: optID(p.AttemptID), ExceptionID: optID(p.ExceptionID), PaidAt: stamp(p.PaidAt), CreatedAt: stamp(p.CreatedAt), UpdatedAt: stamp(p.UpdatedAt),
 	}
 	for _, c := range []struct {
@@ -74,8 +74,11 @@ func (s *server) listC2B(c *call) error {
 	page := q.page(anyPage)
 	filter := store.C2BFilter{
 		Status: exchange.C2BStatus(q.oneOf("status", c2bStatuses...)), Receipt: q.text("receipt", false), Reference: q.text("reference", false),
-		PartyHash: q.text("phone_hash", false), OrderID: q.id("order_id"), Least: q.amount("min_amount", money.KES), Most: q.amount("max_amount", money.KES),
+		PartyHash: q.text("phone_hash", false), Least: q.amount("min_amount", money.KES), Most: q.amount("max_amount", money.KES),
 		From: q.time("paid_from"), To: q.time("paid_to"), Listed: q.yesNo("listed"), Disputed: q.yesNo("disputed"),
+	}
+	if order := q.id("order_id"); order != uuid.Nil {
+		filter.Object = exchange.OrderObject(order)
 	}
 	if filter.PartyHash != "" && !phoneHash.MatchString(filter.PartyHash) {
 		q.fail("phone_hash", "format", "must be the SHA-256 of the number in the form 254712345678, as 64 lower-case hexadecimal digits")

@@ -26,9 +26,8 @@ func callbackPath(token string) string { return "/api/v1/callbacks/momo/" + toke
 func (m market) attempt() exchange.PaymentAttempt {
 	m.t.Helper()
 	o := m.order(m.customer, m.offer.ID)
-	a, created, err := m.store.BeginAttempt(m.t.Context(), exchange.PaymentAttempt{
-		ID: newID(), Direction: exchange.Collection, OrderID: o.ID, Provider: "daraja", Amount: o.Price.Fiat, Phone: o.PaymentPhone,
-		Reference: o.PaymentReference(), CallbackToken: strings.ReplaceAll(uuid.NewString(), "-", ""), WorkflowID: "on-ramp:" + o.ID.String(),
+	a, created, err := m.store.BeginCollection(m.t.Context(), exchange.OrderObject(o.ID), exchange.PaymentAttempt{
+		ID: newID(), Provider: "daraja", CallbackToken: strings.ReplaceAll(uuid.NewString(), "-", ""), WorkflowID: "on-ramp:" + o.ID.String(),
 	})
 	if err != nil || !created {
 		m.t.Fatalf("attempt: %v, %v", created, err)

@@ -159,7 +159,7 @@ func (t temporalFlows) Callback(ctx context.Context, a exchange.PaymentAttempt, 
 		client.StartWorkflowOptions{
 			TaskQueue: workflows.QueueFlows, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 			StaticSummary: workflows.LatePaymentSummary, TypedSearchAttributes: workflows.LatePaymentAttributes(),
-		}, workflows.TypeLatePayment, workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID})
+		}, workflows.TypeLatePayment, workflows.WatchOf(a))
 	return fromTemporal(err)
 }
 
@@ -174,7 +174,7 @@ func (t temporalFlows) latePayout(ctx context.Context, a exchange.PaymentAttempt
 		client.StartWorkflowOptions{
 			TaskQueue: workflows.QueueFlows, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 			StaticSummary: workflows.LatePayoutSummary, TypedSearchAttributes: workflows.LatePayoutAttributes(),
-		}, workflows.TypeLatePayout, workflows.LatePayoutInput{AttemptID: a.ID, RefundID: a.RefundID, OrderID: a.OrderID})
+		}, workflows.TypeLatePayout, workflows.LatePayoutOf(a))
 	return fromTemporal(err)
 }
 

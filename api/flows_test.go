@@ -55,7 +55,7 @@ func TestCallbackWakesWhoWaitsForIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &signalled{over: map[string]error{home: c.flow}}
-			a := exchange.PaymentAttempt{ID: uuid.New(), OrderID: uuid.New(), RefundID: uuid.New(), Direction: c.direction, Status: c.status, WorkflowID: home}
+			a := exchange.PaymentAttempt{ID: uuid.New(), OrderID: uuid.New(), Object: exchange.RefundObject(uuid.New()), Direction: c.direction, Status: c.status, WorkflowID: home}
 			notice := uuid.New()
 			if err := NewFlows(server).Callback(t.Context(), a, notice); exchange.CodeOf(err) != c.code {
 				t.Fatalf("answers %v, want %q", err, c.code)
@@ -76,9 +76,9 @@ func TestCallbackWakesWhoWaitsForIt(t *testing.T) {
 			if stage, ok := o.TypedSearchAttributes.GetKeyword(workflows.AttrStage); !ok || stage != workflows.StageWatch {
 				t.Error("operators can't find the watch")
 			}
-			want := any(workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID})
+			want := any(workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID, Object: a.Object})
 			if c.direction == exchange.Payout {
-				want = workflows.LatePayoutInput{AttemptID: a.ID, RefundID: a.RefundID, OrderID: a.OrderID}
+				want = workflows.LatePayoutInput{AttemptID: a.ID, RefundID: a.Object.ID, OrderID: a.OrderID}
 			}
 			if server.inputs[1] != want {
 				t.Errorf("started with %+v, want %+v", server.inputs[1], want)

@@ -121,7 +121,7 @@ func TestBreakerShowsAndIsClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := w.store.BeginPayout(t.Context(), exchange.PayoutOfRefund(r.ID), exchange.PaymentAttempt{ID: newID(), Provider: daraja.Name, Reference: "Refund"})
+		a, err := w.store.BeginPayout(t.Context(), exchange.RefundObject(r.ID), exchange.PaymentAttempt{ID: newID(), Provider: daraja.Name, Reference: "Refund"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func TestCorrectedAddressReachesNoOtherFlow(t *testing.T) {
 	e := start(t)
 	o := e.undeliverable(storetest.NewMarket(t, e.store), "10")
 	one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
-	prompts, err := e.store.Collections(t.Context(), o.ID)
+	prompts, err := e.store.Collections(t.Context(), exchange.OrderObject(o.ID))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -269,7 +269,7 @@ func (s *server) unused(c *call, command uuid.UUID, refusal error) error {
 // commandLate sends a decision to the flows that watch for late money and for late notices about payouts. When none
 // accepts it, commandLate returns the most specific refusal.
 func (s *server) commandLate(c *call, order, command uuid.UUID, refusal error) error {
-	prompts, err := s.Store.Collections(c.ctx, order)
+	prompts, err := s.Store.Collections(c.ctx, exchange.OrderObject(order))
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (s *server) passAttestationOn(c *call, change exchange.ControlChange) {
 // commandRefund sends an operator's decision only to flows of the refund: that of its payout or, when that one has ended, one
 // that checks late notices about it or, if starters is set, started it. A decision that was applied before is not sent again.
 func (s *server) commandRefund(c *call, refund, command uuid.UUID, starters bool) error {
-	refusal := s.Flows.CommandFlow(c.ctx, workflows.MomoPayoutID(exchange.PayoutOfRefund(refund)), command)
+	refusal := s.Flows.CommandFlow(c.ctx, workflows.MomoPayoutID(exchange.RefundObject(refund)), command)
 	if exchange.CodeOf(refusal) != exchange.CodeNotFound {
 		return refusal
 	}
@@ -139,10 +139,10 @@ func (s *server) flowsOfRefund(c *call, id uuid.UUID, starters bool) ([]string, 
 	payouts, err := s.Store.Payouts(c.ctx, r.OrderID)
 	var flows []string
 	for _, a := range payouts {
-		if a.RefundID == id && starters {
+		if a.Object.RefundID() == id && starters {
 			flows = append(flows, a.WorkflowID)
 		}
-		if a.RefundID == id {
+		if a.Object.RefundID() == id {
 			flows = append(flows, workflows.LatePayoutID(a.ID))
 		}
 	}

@@ -34,7 +34,7 @@ func sendUnheard(t *testing.T, s *store.Store, m storetest.Market) uuid.UUID {
 	t.Helper()
 	o := storetest.TakeCrypto(t, s, m.Sale(t, s, "10"))
 	id := newID()
-	a, err := s.BeginPayout(t.Context(), exchange.PayoutOfOrder(o.ID), exchange.PaymentAttempt{
+	a, err := s.BeginPayout(t.Context(), exchange.OrderObject(o.ID), exchange.PaymentAttempt{
 		ID: id, Provider: "daraja", Reference: o.PaymentReference(), CallbackToken: id.String(), WorkflowID: exchange.OffRampFlow(o.ID),
 	})
 	if err == nil {
@@ -55,7 +55,7 @@ func refundUnheard(t *testing.T, s *store.Store) (order, refund uuid.UUID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := s.BeginPayout(t.Context(), exchange.PayoutOfRefund(out.Refund.ID), exchange.PaymentAttempt{
+	a, err := s.BeginPayout(t.Context(), exchange.RefundObject(out.Refund.ID), exchange.PaymentAttempt{
 		ID: newID(), Provider: "daraja", Reference: "Refund", WorkflowID: workflows.OnRampID(out.Order.ID),
 	})
 	if err == nil {
@@ -86,7 +86,7 @@ var unheardOf = map[string]func(*testing.T, *store.Store) (uuid.UUID, string){
 	},
 	"a refund": func(t *testing.T, s *store.Store) (uuid.UUID, string) {
 		id, refund := refundUnheard(t, s)
-		return id, "command flow " + workflows.MomoPayoutID(exchange.PayoutOfRefund(refund))
+		return id, "command flow " + workflows.MomoPayoutID(exchange.RefundObject(refund))
 	},
 }
 
@@ -164,7 +164,7 @@ func TestAttestationReachesNoOtherPayout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := start(t)
 			id, refund := refundUnheard(t, e.store)
-			child := workflows.MomoPayoutID(exchange.PayoutOfRefund(refund))
+			child := workflows.MomoPayoutID(exchange.RefundObject(refund))
 			e.flows.ended = []string{child}
 			storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 1000, two_above = 1000 WHERE object_type = 'bank_payout'`)
 			one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
@@ -200,13 +200,13 @@ func TestResolveNamesTheRefund(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prompts, err := e.store.Collections(t.Context(), id)
+	prompts, err := e.store.Collections(t.Context(), exchange.OrderObject(id))
 	if err != nil || len(prompts) != 1 || prompts[0].ID != collected.AttemptID {
 		t.Fatalf("the order has %d prompts, %v", len(prompts), err)
 	}
 	resolve(prompts[0].Receipt, refund).blames("/note receipt")
 	resolve("UKL0000001", refund).want(http.StatusOK)
-	if want := []string{"command flow " + workflows.MomoPayoutID(exchange.PayoutOfRefund(refund))}; !slices.Equal(e.flows.calls, want) {
+	if want := []string{"command flow " + workflows.MomoPayoutID(exchange.RefundObject(refund))}; !slices.Equal(e.flows.calls, want) {
 		t.Errorf("flows were notified: %v", e.flows.calls)
 	}
 }

@@ -179,7 +179,7 @@ func TestDecisionAboutARefundReachesItsFlow(t *testing.T) {
 	if len(waits) != 1 || c["change"].(map[string]any)["object_type"] != "refund" || c["change"].(map[string]any)["object_id"] != r.ID.String() {
 		t.Errorf("what waits is %v", waits)
 	}
-	payout := workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID))
+	payout := workflows.MomoPayoutID(exchange.RefundObject(r.ID))
 	e.flows.ended = []string{payout}
 	before := e.flows.count()
 	e.do(post, changesPath+"/"+c["id"].(string)+"/confirm", nil, two.auth(), freshKey()).want(http.StatusOK)

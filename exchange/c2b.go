@@ -8,10 +8,10 @@ import (
 	"kivuko/exchange/money"
 )
 
-// C2BStatus is whether a payment to our number paid an order.
+// C2BStatus is whether a payment to our number paid an object.
 type C2BStatus string
 
-// A payment is unmatched until two sources prove that it pays an order.
+// A payment is unmatched until two sources prove that it pays an object.
 const (
 	C2BUnmatched C2BStatus = "unmatched"
 	C2BMatched   C2BStatus = "matched"
@@ -21,7 +21,7 @@ const (
 var C2BMachine = Machine[C2BStatus]{
 	Name: "c2b_payment", Initial: C2BUnmatched,
 	Transitions: []Transition[C2BStatus]{
-		{C2BUnmatched, C2BMatched, ByFlow, "two sources prove that it pays an order, and it is no payment exception"},
+		{C2BUnmatched, C2BMatched, ByFlow, "two sources prove that it pays an object, and it is no payment exception"},
 	},
 	Final: []C2BStatus{C2BMatched},
 }
@@ -36,14 +36,14 @@ type C2BPayment struct {
 	Reference string // what the payer entered, in capital letters; our own if only a prompt's result reported it
 	PartyHash string // Phone.Hash of the payer, "" if no channel reported it
 	PaidAt    time.Time
-	// OrderID and AttemptID are what it paid; zero while it is unmatched.
-	OrderID   uuid.UUID
+	// Object and AttemptID are what it paid; zero while it is unmatched.
+	Object    MomoObject
 	AttemptID uuid.UUID
 	// ExceptionID is set when it matches nothing and an officer must decide.
 	ExceptionID uuid.UUID
 	NotifiedAt  time.Time // by the operator's notice; zero without one
 	ListedAt    time.Time // in the operator's statement; zero until it is found there
-	BookedAt    time.Time // for its order; zero while it is unmatched
+	BookedAt    time.Time // for its object; zero while it is unmatched
 	Disputed    bool      // two channels named different amounts or references
 	CreatedAt   time.Time
 	UpdatedAt   time.Time

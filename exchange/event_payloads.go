@@ -110,6 +110,8 @@ func eventWords(object, field string) []string {
 		return texts([]Custody{Custodial, Multisig})
 	case "order_payout rail":
 		return texts([]PayoutRail{PayoutByMomo, PayoutByBank})
+	case "payment_attempt object_type":
+		return texts(MomoObjectTypes())
 	case "refund rail":
 		return texts([]RefundRail{RefundByMomo, RefundOnChain})
 	}
@@ -126,16 +128,18 @@ var eventMeans = map[string]string{
 	"chain_deposit kind": "What a movement on a chain is: into the wallet of a user (credit) or of the house (house), into an address that an order watches " +
 		"(awaited), into an address where nothing is expected (unmatched), by a payment of the service (own), out of a wallet by a transaction that is not " +
 		"the service's (outgoing), or of no amount (empty).",
-	"control_change kind":       "What would change.",
-	"payment_exception kind":    "Why the money fits no order or payment.",
-	"transfer kind":             "Whether the recipient is in our custody.",
-	"chain_payment purpose":     "What the payment is for.",
-	"fx_quote purpose":          "What the quote is for: a transfer, or a sale of crypto (offramp).",
-	"wallet purpose":            "The purpose of a wallet of the house, empty for other wallets.",
-	"deposit_quarantine reason": "Why the movement needs an officer.",
-	"escrow_address reason":     "Why the address is disabled.",
-	"fx_quote object_type":      "The kind of object that used the quote, empty before.",
-	"fx_quote object_id":        "The object that used the quote.",
+	"control_change kind":         "What would change.",
+	"payment_exception kind":      "Why the money fits no order or payment.",
+	"transfer kind":               "Whether the recipient is in our custody.",
+	"chain_payment purpose":       "What the payment is for.",
+	"fx_quote purpose":            "What the quote is for: a transfer, or a sale of crypto (offramp).",
+	"wallet purpose":              "The purpose of a wallet of the house, empty for other wallets.",
+	"deposit_quarantine reason":   "Why the movement needs an officer.",
+	"escrow_address reason":       "Why the address is disabled.",
+	"payment_attempt object_type": "What the money is collected or paid out for.",
+	"payment_attempt object_id":   "The object that the money is collected or paid out for.",
+	"fx_quote object_type":        "The kind of object that used the quote, empty before.",
+	"fx_quote object_id":          "The object that used the quote.",
 }
 
 // payloadOf are the fields of an object's payloads, or of one type of event that has others. Those of orders are in
@@ -148,7 +152,7 @@ var payloadOf = map[string]string{
 		"object_type object_id? superseded_by? version",
 	"fx_rate":                    "id base quote bid ask source valid_from stale_at replaces? jump_confirmed",
 	"fee_profile":                "id scope asset profile_version fixed basis_points minimum maximum~ spread_basis_points valid_from",
-	"payment_attempt":            "id direction order_id refund_id? provider status amount currency phone_number result_code result_class receipt moved version",
+	"payment_attempt":            "id direction object_type object_id order_id? refund_id? provider status amount currency phone_number result_code result_class receipt moved version",
 	"chain_payment":              "id purpose object_id network asset amount from_address to_address~ status detail tx_hash block fee approved_by version",
 	"chain_payment.handed_out":   "id draft_id tx_hash nonce closes_at",
 	"chain_payment.brought_back": "id draft_id tx_hash nonce nonce_account",

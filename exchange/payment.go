@@ -54,14 +54,14 @@ var AttemptMachine = Machine[AttemptStatus]{
 	Final: []AttemptStatus{AttemptSucceeded},
 }
 
-// PaymentAttempt is one try to move mobile money. An order may have several, each in its own row; the order shows the one
+// PaymentAttempt is one try to move mobile money. An object may have several, each in its own row; an order shows the one
 // that paid.
 type PaymentAttempt struct {
 	ID        uuid.UUID
 	Direction PaymentDirection
-	OrderID   uuid.UUID // the order that it pays or refunds
-	RefundID  uuid.UUID // set on a refund's payout
-	Provider  string    // the operator's name; flows branch on Capabilities, never on it
+	Object    MomoObject // what the money is collected or paid out for
+	OrderID   uuid.UUID  // the order that the object is or belongs to; zero where there is none
+	Provider  string     // the operator's name; flows branch on Capabilities, never on it
 	Status    AttemptStatus
 	Soft      bool // failed, but a late success is still possible
 	Amount    money.Amount

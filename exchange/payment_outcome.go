@@ -1,6 +1,6 @@
 package exchange
 
-// PaymentKind is how a received payment fits its order.
+// PaymentKind is how a received payment fits its object.
 type PaymentKind string
 
 // The kinds.
@@ -13,13 +13,14 @@ const (
 	PaidKnown     PaymentKind = "known" // booked before
 )
 
-// PaymentOutcome is what Kivuko did with a received payment. ChainPayment, Exception and Refund have a zero id where
-// there is none.
+// PaymentOutcome is what Kivuko did with a received payment. Order is zero for another object. ChainPayment, Exception and
+// Refund have a zero id where there is none.
 type PaymentOutcome struct {
 	Kind         PaymentKind
-	Order        Order
+	Object       Collectable // as it is after the payment
 	Attempt      PaymentAttempt
-	ChainPayment ChainPayment
+	Order        Order
+	ChainPayment ChainPayment // of the crypto that the order buys
 	Exception    PaymentException
 	Refund       Refund
 }

@@ -38,7 +38,7 @@ func TestDatabaseGuardsChainRefunds(t *testing.T) {
 		"to the house":       promise("c.amount", "c.wallet_id", "'"+x.e.Address+"'", "c.hold_id"),
 		"with another hold":  promise("c.amount", "c.wallet_id", "'"+homeOfCoins+"'", "gen_random_uuid()"),
 		"without its hold":   promise("c.amount", "c.wallet_id", "'"+homeOfCoins+"'", "NULL"),
-		"with a momo payout": exec(t, x, `INSERT INTO payment_attempts (id, direction, order_id, refund_id, provider, status, asset, amount, phone, reference, created_at) SELECT gen_random_uuid(), 'payout', order_id, id, 'daraja', 'created', 'KES', 1, '254712345678', 'X', now() FROM refunds WHERE id = '`+r.ID.String()+`'`),
+		"with a momo payout": exec(t, x, `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at) SELECT gen_random_uuid(), 'payout', 'refund', id, 'daraja', 'created', 'KES', 1, '254712345678', 'X', now() FROM refunds WHERE id = '`+r.ID.String()+`'`),
 	} {
 		if err == nil {
 			t.Errorf("a refund %s was taken", what)

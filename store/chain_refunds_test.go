@@ -247,7 +247,7 @@ func TestClaimStopsARefund(t *testing.T) {
 	first := sent.Payment
 	r = sent.Refund
 	for range 2 {
-		if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
+		if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -260,14 +260,14 @@ func TestClaimStopsARefund(t *testing.T) {
 		t.Fatalf("it waits for %q, %v", s.Wait, err)
 	}
 	// The check for late results repeats the dismissed claim.
-	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
+	if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	_, err := x.ticket(t, r, alone, exchange.Approve)
 	wantFault(t, err, exchange.CodeForbidden)
 	// A claim after a denial is a new one.
 	for _, claimed := range []bool{false, true} {
-		if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), claimed); err != nil {
+		if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), claimed); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -276,13 +276,13 @@ func TestClaimStopsARefund(t *testing.T) {
 		t.Fatalf("it waits for %q, %v", s.Wait, err)
 	}
 	x.agrees(t, r, agent(t, x.s))
-	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
+	if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	second := x.standing(t, r, exchange.RefundReady).Payment
 	clears(t, x.s, second)
 	tx := sign(t, x.s, second)
-	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
+	if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	if s := x.standing(t, r, exchange.RefundReady); s.Refund.Status != exchange.RefundProcessing {
@@ -301,7 +301,7 @@ func TestAddressOfAClaimedRefund(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	x, r := unpaid(t, false)
-	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
+	if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	x.says(t)

@@ -14,6 +14,7 @@ import (
 // arrival is the state of one received payment while a transaction books it.
 type arrival struct {
 	t     unitTx
+	x     collectionObject
 	obs   exchange.Observation
 	now   time.Time
 	money money.Amount
@@ -25,17 +26,17 @@ type arrival struct {
 const readCollection = `SELECT attempt_id FROM collections WHERE receipt = $1`
 
 const insertCollection = `
-INSERT INTO collections (receipt, attempt_id, order_id, kind, asset, amount, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+INSERT INTO collections (receipt, attempt_id, object_type, object_id, kind, asset, amount, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 
-const paidBefore = `SELECT EXISTS (SELECT FROM collections WHERE order_id = $1 AND kind IN ('exact', 'over', 'under'))`
+const paidBefore = `SELECT EXISTS (SELECT FROM collections WHERE object_type = $1 AND object_id = $2 AND kind IN ('exact', 'over', 'under'))`
 
 // AcceptPayment books a payment that two sources proved. The attempt succeeds and the receipt is used up. Enough money
-// for a waiting order approves its chain payment by policy and refunds a surplus. Too little ends the order and is
-// refunded in full. An amount below the provider's least payout can't be refunded and is kept as unclaimed. Money for
-// an order that was already paid or has ended opens an exception and moves nothing else, except that money for an order
-// that its customer cancelled is refunded by rule (see refundsByRule). A repeated call with a booked receipt returns
-// PaidKnown and the current state. CodeConflict when the receipt was booked for another attempt or set aside as
-// unmatched. The observation must carry the receipt and the amount that really moved.
+// completes what a waiting object wants: an order's chain payment is approved by policy. Too little ends it. Money beyond
+// that, and money for an object that was already paid or has ended, goes back by rule where the object says so and the
+// database allows it (see returnsByRule), and is else an exception for an officer. An amount below the provider's least
+// payout can't be refunded and is kept as unclaimed. A repeated call with a booked receipt returns PaidKnown and the
+// current state. CodeConflict when the receipt was booked for another attempt or set aside as unmatched. The observation
+// must carry the receipt and the amount that really moved.
 func (s *Store) AcceptPayment(ctx context.Context, attemptID uuid.UUID, obs exchange.Observation, now time.Time) (exchange.PaymentOutcome, error) {
 	if obs.Receipt == "" || len(obs.Receipt) > 40 || !obs.Amount.Positive() || obs.Amount.Asset() != money.KES {
 		return exchange.PaymentOutcome{}, exchange.Errorf(exchange.CodeInvalid, "A payment needs a receipt and an amount in KES.")
@@ -44,14 +45,11 @@ func (s *Store) AcceptPayment(ctx context.Context, attemptID uuid.UUID, obs exch
 		now = s.now()
 	}
 	return change(ctx, s, "payment", attemptID, func(ctx context.Context, t unitTx) (exchange.PaymentOutcome, exchange.Posting, error) {
-		o, a, err := t.lockedAttempt(ctx, attemptID)
+		x, a, err := t.lockedCollection(ctx, attemptID)
 		if err != nil {
 			return exchange.PaymentOutcome{}, exchange.Posting{}, err
 		}
-		if a.Direction != exchange.Collection {
-			return exchange.PaymentOutcome{}, exchange.Posting{}, exchange.Errorf(exchange.CodeInternal, "a payout is not accepted as a payment")
-		}
-		ar := &arrival{t: t, obs: obs, now: now.UTC().Truncate(time.Millisecond), money: obs.Amount, out: exchange.PaymentOutcome{Order: o, Attempt: a}}
+		ar := &arrival{t: t, x: x, obs: obs, now: now.UTC().Truncate(time.Millisecond), money: obs.Amount, out: exchange.PaymentOutcome{Attempt: a}}
 		var booked []uuid.UUID
 		if err := t.All(ctx, &booked, readCollection, obs.Receipt); err != nil {
 			return exchange.PaymentOutcome{}, exchange.Posting{}, err
@@ -64,18 +62,36 @@ func (s *Store) AcceptPayment(ctx context.Context, attemptID uuid.UUID, obs exch
 		default:
 			err = ar.book(ctx)
 		}
+		if err == nil {
+			ar.out.Object = x.wants()
+			err = x.report(ctx, t, &ar.out)
+		}
 		return ar.out, ar.post, err
 	})
+}
+
+// lockedCollection locks an attempt to collect, and its object first.
+func (t unitTx) lockedCollection(ctx context.Context, attemptID uuid.UUID) (collectionObject, exchange.PaymentAttempt, error) {
+	var a exchange.PaymentAttempt
+	if err := t.Get(ctx, &a, readAttempt, attemptID); err != nil {
+		return nil, a, translate(err, "payment attempt")
+	}
+	if a.Direction != exchange.Collection {
+		return nil, a, exchange.Errorf(exchange.CodeInternal, "a payout is not accepted as a payment")
+	}
+	x, err := t.lockedCollectionObject(ctx, a.Object)
+	if err != nil {
+		return nil, a, err
+	}
+	a, err = t.lockedAttempt(ctx, attemptID)
+	return x, a, err
 }
 
 // recall fills in the outcome of a receipt that was booked before.
 func (ar *arrival) recall(ctx context.Context) error {
 	ar.out.Kind = exchange.PaidKnown
-	var err error
-	if ar.out.ChainPayment, _, err = ar.t.paymentOf(ctx, exchange.ForOrder, ar.out.Order.ID); err != nil {
-		return err
-	}
 	var found bool
+	var err error
 	if ar.out.Exception, found, err = ar.t.exceptionOf(ctx, ar.obs.Receipt); err != nil || !found {
 		return err
 	}
@@ -85,15 +101,15 @@ func (ar *arrival) recall(ctx context.Context) error {
 
 // book classifies the payment and applies the policy.
 func (ar *arrival) book(ctx context.Context) error {
+	want := ar.x.wants()
 	var paid bool
-	if err := ar.t.Get(ctx, &paid, paidBefore, ar.out.Order.ID); err != nil {
+	if err := ar.t.Get(ctx, &paid, paidBefore, want.Object.Type, want.Object.ID); err != nil {
 		return err
 	}
-	o := ar.out.Order
-	switch cmp := ar.money.Cmp(o.Price.Fiat); {
+	switch cmp := ar.money.Cmp(want.Amount); {
 	case paid:
 		ar.out.Kind = exchange.PaidDuplicate
-	case o.Status != exchange.OrderPending:
+	case !want.Waits:
 		ar.out.Kind = exchange.PaidLate
 	case cmp < 0:
 		ar.out.Kind = exchange.PaidUnder
@@ -108,7 +124,8 @@ func (ar *arrival) book(ctx context.Context) error {
 	if err := ar.settleAttempt(ctx); err != nil {
 		return err
 	}
-	_, err := ar.t.Exec(ctx, insertCollection, ar.obs.Receipt, ar.out.Attempt.ID, o.ID, ar.out.Kind, ar.money.Asset(), ar.money.Decimal(), ar.now)
+	_, err := ar.t.Exec(ctx, insertCollection, ar.obs.Receipt, ar.out.Attempt.ID, want.Object.Type, want.Object.ID, ar.out.Kind,
+		ar.money.Asset(), ar.money.Decimal(), ar.now)
 	if err != nil {
 		return err
 	}
@@ -117,34 +134,44 @@ func (ar *arrival) book(ctx context.Context) error {
 		return err
 	}
 	ar.least = terms.MinPayout
-	return ar.place(ctx)
+	return ar.place(ctx, want)
 }
 
 // place books the money to where it belongs.
-func (ar *arrival) place(ctx context.Context) error {
-	price := ar.out.Order.Price.Fiat
+func (ar *arrival) place(ctx context.Context, want exchange.Collectable) error {
 	switch ar.out.Kind {
-	case exchange.PaidExact:
-		return ar.pay(ctx, ar.money)
-	case exchange.PaidOver:
-		if err := ar.pay(ctx, price); err != nil {
+	case exchange.PaidExact, exchange.PaidOver:
+		holds, account, err := ar.x.complete(ctx, ar.t, ar.out.Attempt, ar.obs.Receipt)
+		if err != nil {
 			return err
 		}
-		return ar.sendBack(ctx, exchange.ExcOver, ar.money.Sub(price))
+		ar.post.Holds = append(ar.post.Holds, holds...)
+		surplus := ar.money.Sub(want.Amount)
+		ar.entry(exchange.Lines(exchange.Credit(account, want.Amount), exchange.Credit(ar.leftOver(surplus), surplus))...)
+		if surplus.Positive() {
+			return ar.putAside(ctx, exchange.ExcOver, surplus)
+		}
+		return nil
 	case exchange.PaidUnder:
-		return ar.refuse(ctx)
+		holds, err := ar.x.underpaid(ctx, ar.t, ar.obs.Receipt)
+		if err != nil {
+			return err
+		}
+		ar.post.Holds = append(ar.post.Holds, holds...)
+		ar.entry(exchange.Credit(ar.leftOver(ar.money), ar.money))
+		return ar.putAside(ctx, exchange.ExcUnder, ar.money)
 	case exchange.PaidLate:
-		byRule, err := ar.refundsByRule(ctx)
+		byRule, err := ar.returnsByRule(ctx)
 		if err != nil {
 			return err
 		}
 		if !byRule {
-			return ar.setAside(ctx)
+			return ar.setAside(ctx, exchange.ExcLate)
 		}
-		ar.entry(exchange.Credit(ar.goesBack(ar.money), ar.money))
-		return ar.sendBack(ctx, exchange.ExcLate, ar.money)
+		ar.entry(exchange.Credit(ar.leftOver(ar.money), ar.money))
+		return ar.putAside(ctx, exchange.ExcLate, ar.money)
 	case exchange.PaidDuplicate, exchange.PaidKnown:
-		return ar.setAside(ctx)
+		return ar.setAside(ctx, exchange.ExcDuplicate)
 	}
 	return nil
 }
@@ -154,14 +181,12 @@ const namedPayers = `
 SELECT party_hash FROM momo_receipts WHERE receipt = $1 AND party_hash <> ''
 UNION SELECT party_hash FROM c2b_payments WHERE receipt = $1 AND party_hash <> ''`
 
-// refundsByRule reports whether late money goes back without an officer: its customer cancelled the order, the prompted
-// phone paid what the prompt asked for, the provider can pay the amount out, and the amount is within what is refunded
-// without an officer. The database refuses such a refund of another order, of another amount, to another phone or above
-// that value.
-func (ar *arrival) refundsByRule(ctx context.Context) (bool, error) {
-	o := ar.out.Order
-	if o.Status != exchange.OrderCancelled || o.StatusDetail != exchange.DetailCancelled || ar.money.Cmp(ar.least) < 0 ||
-		!ar.money.Equal(ar.out.Attempt.Amount) {
+// returnsByRule reports whether late money goes back without an officer: the object returns it, as an order does that its
+// customer cancelled, the prompted phone paid what the prompt asked for, the provider can pay the amount out, and the
+// amount is within what is refunded without an officer. The database refuses such a refund of another order, of another
+// amount, to another phone or above that value.
+func (ar *arrival) returnsByRule(ctx context.Context) (bool, error) {
+	if !ar.x.returns(exchange.PaidLate) || ar.money.Cmp(ar.least) < 0 || !ar.money.Equal(ar.out.Attempt.Amount) {
 		return false, nil
 	}
 	var payers []string
@@ -192,63 +217,27 @@ func (ar *arrival) settleAttempt(ctx context.Context) error {
 	a.Status, a.Soft, a.ResultCode, a.ResultClass, a.ResultText = exchange.AttemptSucceeded, false, ar.obs.Code, ar.obs.Class, ar.obs.Text
 	a.Receipt, a.Moved, a.SettledAt = ar.obs.Receipt, ar.money, ar.now
 	var err error
-	ar.out.Attempt, err = ar.t.saveAttempt(ctx, ar.out.Order, before, a)
+	ar.out.Attempt, err = ar.t.saveAttempt(ctx, ar.x, before, a)
 	return err
 }
 
 // entry books the collection to the credited accounts.
 func (ar *arrival) entry(credits ...exchange.Line) {
+	of := ar.out.Attempt.Object
 	ar.post.Entries = append(ar.post.Entries, exchange.Entry{
-		Key: "momo:" + ar.obs.Receipt, Kind: "payment." + string(ar.out.Kind), ObjectType: "order", ObjectID: ar.out.Order.ID,
+		Key: "momo:" + ar.obs.Receipt, Kind: "payment." + string(ar.out.Kind), ObjectType: string(of.Type), ObjectID: of.ID,
 		Lines: append([]exchange.Line{exchange.Debit(exchange.House(exchange.AccMomoCollection, money.KES), ar.money)}, credits...),
 	})
 }
 
-// pay moves the order to processing and approves its chain payment.
-func (ar *arrival) pay(ctx context.Context, price money.Amount) error {
-	before := ar.out.Order
-	o := before
-	o.Status, o.StatusDetail = exchange.OrderProcessing, exchange.WaitSignature
-	o.PaymentTxnID, o.MomoReceipt = ar.obs.Receipt, ar.obs.Receipt
-	o.MerchantRequest, o.CheckoutRequest = ar.out.Attempt.MerchantRequestID, ar.out.Attempt.CheckoutRequestID
-	var err error
-	if ar.out.Order, err = ar.t.saveOrder(ctx, "order.processing", flow, before, o); err != nil {
-		return err
-	}
-	if ar.out.ChainPayment, err = ar.t.approvePayment(ctx, ar.out.Order, 1, byPolicy); err != nil {
-		return err
-	}
-	ar.entry(exchange.Lines(
-		exchange.Credit(exchange.House(exchange.AccOrdersInFlight, money.KES), price),
-		exchange.Credit(ar.goesBack(ar.money.Sub(price)), ar.money.Sub(price)),
-	)...)
-	return nil
-}
-
-// refuse ends an underpaid order and refunds everything.
-func (ar *arrival) refuse(ctx context.Context) error {
-	before := ar.out.Order
-	o := before
-	o.Status, o.StatusDetail = exchange.OrderFailed, exchange.DetailUnderpaid
-	o.PaymentTxnID, o.MomoReceipt = ar.obs.Receipt, ar.obs.Receipt
-	var err error
-	if ar.out.Order, err = ar.t.saveOrder(ctx, "order.failed", flow, before, o); err != nil {
-		return err
-	}
-	back, err := ar.t.returnReservation(ctx, ar.out.Order)
-	if err != nil {
-		return err
-	}
-	ar.post.Holds = append(ar.post.Holds, back.Holds...)
-	ar.entry(exchange.Credit(ar.goesBack(ar.money), ar.money))
-	return ar.sendBack(ctx, exchange.ExcUnder, ar.money)
-}
-
-// goesBack is the account of money that is owed to the payer: refunds, or unclaimed money when the amount is below the
-// provider's least payout.
-func (ar *arrival) goesBack(m money.Amount) exchange.AccountRef {
-	if m.Positive() && m.Cmp(ar.least) < 0 {
+// leftOver is the account of money that the object does not take. It is owed to the payer where it goes back by rule, and
+// is else in suspense until an officer decides; what is below the provider's least payout can't go back.
+func (ar *arrival) leftOver(m money.Amount) exchange.AccountRef {
+	switch {
+	case m.Positive() && m.Cmp(ar.least) < 0:
 		return exchange.House(exchange.AccUnclaimed, m.Asset())
+	case !ar.x.returns(ar.out.Kind):
+		return exchange.House(exchange.AccSuspense, m.Asset())
 	}
 	return exchange.House(exchange.AccRefundsDue, m.Asset())
 }
@@ -258,42 +247,47 @@ var policyReasons = map[exchange.ExceptionKind]string{
 	exchange.ExcOver: "overpaid", exchange.ExcUnder: "underpaid", exchange.ExcLate: "paid after the customer had cancelled the order",
 }
 
-// sendBack opens an exception and, by policy, its refund. An amount too small to refund is accepted instead, so that
-// no flow waits for an impossible payout.
-func (ar *arrival) sendBack(ctx context.Context, kind exchange.ExceptionKind, amount money.Amount) error {
-	x, err := ar.t.openException(ctx, ar.out.Order, ar.exception(kind, amount))
+// putAside opens an exception for money that the object does not take and, where it goes back by rule, its refund. An
+// amount too small to refund is accepted instead, so that no flow waits for an impossible payout.
+func (ar *arrival) putAside(ctx context.Context, kind exchange.ExceptionKind, amount money.Amount) error {
+	x, err := ar.t.openException(ctx, ar.owner(), ar.exception(kind, amount))
 	if err != nil {
 		return err
 	}
+	ar.out.Exception = x
 	if amount.Cmp(ar.least) < 0 {
 		ar.out.Exception, err = ar.t.moveException(ctx, x, exchange.ExcAccepted, "below the provider's least payout", flow)
 		return err
 	}
-	if x, err = ar.t.moveException(ctx, x, exchange.ExcRefunding, "returned by policy", flow); err != nil {
+	if !ar.x.returns(ar.out.Kind) {
+		return nil
+	}
+	if ar.out.Exception, err = ar.t.moveException(ctx, x, exchange.ExcRefunding, "returned by policy", flow); err != nil {
 		return err
 	}
-	ar.out.Exception = x
-	ar.out.Refund, err = ar.t.openRefund(ctx, ar.out.Order, exchange.Refund{
-		OrderID: ar.out.Order.ID, AttemptID: ar.out.Attempt.ID, ExceptionID: x.ID, Amount: amount, Phone: ar.payer(), Reason: policyReasons[kind],
+	o := ar.x.order()
+	ar.out.Refund, err = ar.t.openRefund(ctx, o, exchange.Refund{
+		OrderID: o.ID, AttemptID: ar.out.Attempt.ID, ExceptionID: x.ID, Amount: amount, Phone: ar.payer(), Reason: policyReasons[kind],
 	}, ar.obs.Receipt, flow)
 	return err
 }
 
-// setAside opens an exception, which an officer decides, for money that fits no order and that no rule refunds.
-func (ar *arrival) setAside(ctx context.Context) error {
-	kind := exchange.ExcLate
-	if ar.out.Kind == exchange.PaidDuplicate {
-		kind = exchange.ExcDuplicate
-	}
+// setAside opens an exception, which an officer decides, for money that fits no object and that no rule refunds.
+func (ar *arrival) setAside(ctx context.Context, kind exchange.ExceptionKind) error {
 	ar.entry(exchange.Credit(exchange.House(exchange.AccSuspense, money.KES), ar.money))
 	var err error
-	ar.out.Exception, err = ar.t.openException(ctx, ar.out.Order, ar.exception(kind, ar.money))
+	ar.out.Exception, err = ar.t.openException(ctx, ar.owner(), ar.exception(kind, ar.money))
 	return err
+}
+
+func (ar *arrival) owner() uuid.UUID {
+	owner, _ := ar.x.parties()
+	return owner
 }
 
 func (ar *arrival) exception(kind exchange.ExceptionKind, amount money.Amount) exchange.PaymentException {
 	return exchange.PaymentException{
-		Kind: kind, OrderID: ar.out.Order.ID, AttemptID: ar.out.Attempt.ID, Receipt: ar.obs.Receipt, Amount: amount,
+		Kind: kind, OrderID: ar.x.order().ID, AttemptID: ar.out.Attempt.ID, Receipt: ar.obs.Receipt, Amount: amount,
 	}
 }
 

@@ -12,55 +12,64 @@ import (
 	"kivuko/store/pg"
 )
 
-const attemptColumns = `id, direction, order_id, refund_id, provider, status, soft, amount||' '||asset AS amount, '' AS callback_token, phone, reference, merchant_request_id,
+// An attempt that pays a refund belongs to the refund's order.
+const attemptColumns = `id, direction, object_type AS "object.type", object_id AS "object.id",
+	coalesce(order_id, (SELECT r.order_id FROM refunds r WHERE r.id = refund_id)) AS order_id, provider, status, soft, amount||' '||asset AS amount, '' AS callback_token, phone, reference, merchant_request_id,
 	checkout_request_id, conversation_id, result_code, result_class, result_text, receipt, moved||' '||asset AS moved, workflow_id, created_at, submitted_at, settled_at, version`
 
 func attemptSnapshot(a exchange.PaymentAttempt) map[string]any {
 	return map[string]any{
-		"id": a.ID, "direction": a.Direction, "order_id": a.OrderID, "refund_id": nullID(a.RefundID), "provider": a.Provider,
+		"id": a.ID, "direction": a.Direction, "object_type": a.Object.Type, "object_id": a.Object.ID,
+		"order_id": nullID(a.OrderID), "refund_id": nullID(a.Object.RefundID()), "provider": a.Provider,
 		"status": a.Status, "amount": a.Amount.String(), "currency": a.Amount.Asset(), "phone_number": a.Phone.String(),
 		"result_code": a.ResultCode, "result_class": a.ResultClass, "receipt": a.Receipt, "moved": a.Moved.String(), "version": a.Version,
 	}
 }
 
-// recordAttempt appends an event of an attempt, visible to those who may see its order.
-func (t unitTx) recordAttempt(ctx context.Context, name string, o exchange.Order, a exchange.PaymentAttempt) error {
-	return t.record(ctx, auditEvent{by: flow, object: "payment_attempt", id: a.ID, name: "payment_attempt." + name, owner: o.CustomerID, vendor: o.VendorID, after: attemptSnapshot(a)})
+// momoObject is a locked object that mobile money is collected or paid out for.
+type momoObject interface {
+	// parties are the owner and the master merchant who may read the events of its attempts; zero for none.
+	parties() (owner, vendor uuid.UUID)
+}
+
+// recordAttempt appends an event of an attempt, visible to the parties of its object.
+func (t unitTx) recordAttempt(ctx context.Context, name string, x momoObject, a exchange.PaymentAttempt) error {
+	owner, vendor := x.parties()
+	return t.record(ctx, auditEvent{by: flow, object: "payment_attempt", id: a.ID, name: "payment_attempt." + name, owner: owner, vendor: vendor, after: attemptSnapshot(a)})
 }
 
 const readAttempt = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE id = $1`
 
 const insertAttempt = `
-INSERT INTO payment_attempts (id, direction, order_id, refund_id, provider, status, asset, amount, phone, reference, token_hash, workflow_id, hold_id, created_at)
+INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, token_hash, workflow_id, hold_id, created_at)
 VALUES ($1, $2, $3, $4, $5, 'created', $6, $7, $8, $9, $10, $11, $12, $13) RETURNING ` + attemptColumns
 
-// begun is what BeginAttempt returns.
+// begun is what BeginCollection returns.
 type begun struct {
 	attempt exchange.PaymentAttempt
 	created bool
 }
 
-// BeginAttempt stores a collection before the request to the provider. A repeated call with the same id returns the
-// existing attempt. CodeStateConflict when the order does not wait for a payment, CodeConflict while another attempt
-// of it may still move money. A phone that has reached its limit of prompts gets none: the attempt is stored as
-// refused with the code PromptLimit, and counts as not created by this call. The callback token is stored as a hash,
-// so only the creating call returns it.
-func (s *Store) BeginAttempt(ctx context.Context, a exchange.PaymentAttempt) (exchange.PaymentAttempt, bool, error) {
-	b, err := change(ctx, s, "payment attempt", a.OrderID, func(ctx context.Context, t unitTx) (begun, exchange.Posting, error) {
+// BeginCollection stores an attempt to collect what an object wants before the request to the provider. A repeated call
+// with the same id returns the existing attempt. CodeStateConflict when the object does not wait for a payment,
+// CodeConflict while another attempt of it may still move money. A phone that has reached its limit of prompts gets none:
+// the attempt is stored as refused with the code PromptLimit, and counts as not created by this call. The callback token
+// is stored as a hash, so only the creating call returns it.
+func (s *Store) BeginCollection(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, bool, error) {
+	b, err := change(ctx, s, "payment attempt", of.ID, func(ctx context.Context, t unitTx) (begun, exchange.Posting, error) {
 		var none exchange.Posting
+		x, err := t.lockedCollectionObject(ctx, of)
+		if err != nil {
+			return begun{}, none, err
+		}
+		want := x.wants()
+		a.Direction, a.Object, a.Amount, a.Phone, a.Reference = exchange.Collection, of, want.Amount, want.Phone, want.Reference
 		old, found, err := t.beganBefore(ctx, a)
 		if err != nil || found {
 			return begun{attempt: old}, none, err
 		}
-		if a.Direction != exchange.Collection || a.RefundID != uuid.Nil {
-			return begun{}, none, exchange.Errorf(exchange.CodeInternal, "a payout attempt can't begin as a collection")
-		}
-		o, err := t.lockedOrder(ctx, a.OrderID)
-		if err != nil {
-			return begun{}, none, err
-		}
-		if o.Status != exchange.OrderPending {
-			return begun{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s can't take a payment.", o.Status)
+		if !want.Waits {
+			return begun{}, none, exchange.Errorf(exchange.CodeStateConflict, "The %s is %s and can't take a payment.", of.Type, want.Status)
 		}
 		n, err := t.prompts(ctx, a.Phone)
 		if err != nil {
@@ -71,10 +80,10 @@ func (s *Store) BeginAttempt(ctx context.Context, a exchange.PaymentAttempt) (ex
 			return begun{}, none, err
 		}
 		if n >= s.limits.PromptsPerPhone {
-			refused, err := t.overPrompted(ctx, o, created)
+			refused, err := t.overPrompted(ctx, x, created)
 			return begun{attempt: refused}, none, err
 		}
-		return begun{created, true}, none, t.recordAttempt(ctx, "created", o, created)
+		return begun{created, true}, none, t.recordAttempt(ctx, "created", x, created)
 	})
 	return b.attempt, b.created, err
 }
@@ -87,7 +96,7 @@ func (t unitTx) beganBefore(ctx context.Context, a exchange.PaymentAttempt) (exc
 	}
 	old := rows[0]
 	var err error
-	if old.OrderID != a.OrderID || old.Direction != a.Direction || old.RefundID != a.RefundID || !old.Amount.Equal(a.Amount) {
+	if old.Object != a.Object || old.Direction != a.Direction || !old.Amount.Equal(a.Amount) {
 		err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another payment attempt.")
 	}
 	return old, true, err
@@ -100,7 +109,7 @@ func (t unitTx) insertAttempt(ctx context.Context, a exchange.PaymentAttempt, ho
 		token = h[:]
 	}
 	var r exchange.PaymentAttempt
-	err := t.Get(ctx, &r, insertAttempt, a.ID, a.Direction, a.OrderID, nullID(a.RefundID), a.Provider, a.Amount.Asset(), a.Amount.Decimal(),
+	err := t.Get(ctx, &r, insertAttempt, a.ID, a.Direction, a.Object.Type, a.Object.ID, a.Provider, a.Amount.Asset(), a.Amount.Decimal(),
 		a.Phone.Digits(), a.Reference, token, a.WorkflowID, nullID(hold), t.s.now())
 	if err != nil {
 		if pg.Broke(err, "payment_attempts_open_key") {
@@ -134,7 +143,7 @@ func (s *Store) oneAttempt(ctx context.Context, query string, key any) (exchange
 }
 
 const readOpenAttempt = `SELECT ` + attemptColumns + ` FROM payment_attempts
-WHERE order_id = $1 AND direction = 'collection' AND status IN ('created', 'unknown', 'accepted')`
+WHERE object_type = 'order' AND object_id = $1 AND direction = 'collection' AND status IN ('created', 'unknown', 'accepted')`
 
 // OpenAttempt finds the collection of an order that may still move money.
 func (s *Store) OpenAttempt(ctx context.Context, orderID uuid.UUID) (exchange.PaymentAttempt, bool, error) {
@@ -147,20 +156,26 @@ func (s *Store) OpenAttempt(ctx context.Context, orderID uuid.UUID) (exchange.Pa
 
 const lockAttempt = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE id = $1 FOR NO KEY UPDATE`
 
-// lockOrderOf comes first, because orders are always locked before their attempts.
-var lockOrderOf = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = (SELECT order_id FROM payment_attempts WHERE id = $1) FOR NO KEY UPDATE`
-
-// lockedAttempt reads and locks an attempt and its order.
-func (t unitTx) lockedAttempt(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.PaymentAttempt, error) {
-	var o exchange.Order
-	if err := t.Get(ctx, &o, lockOrderOf, id); err != nil {
-		return exchange.Order{}, exchange.PaymentAttempt{}, translate(err, "payment attempt")
-	}
+// lockedAttempt locks an attempt.
+func (t unitTx) lockedAttempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAttempt, error) {
 	var r exchange.PaymentAttempt
 	if err := t.Get(ctx, &r, lockAttempt, id); err != nil {
-		return o, exchange.PaymentAttempt{}, translate(err, "payment attempt")
+		return exchange.PaymentAttempt{}, translate(err, "payment attempt")
 	}
-	return o, r, nil
+	return r, nil
+}
+
+// objectOfAttempt reads an attempt, which never changes its object, and locks the object. Objects are always locked
+// before their attempts.
+func (t unitTx) objectOfAttempt(ctx context.Context, id uuid.UUID) (momoObject, error) {
+	var a exchange.PaymentAttempt
+	if err := t.Get(ctx, &a, readAttempt, id); err != nil {
+		return nil, translate(err, "payment attempt")
+	}
+	if a.Direction == exchange.Payout {
+		return t.lockedPayoutObject(ctx, a.Object)
+	}
+	return t.lockedCollectionObject(ctx, a.Object)
 }
 
 const saveAttempt = `
@@ -169,7 +184,7 @@ UPDATE payment_attempts SET status = $2, soft = $3, merchant_request_id = $4, ch
 WHERE id = $1 AND version = $14 AND status = ANY ($15)`
 
 // saveAttempt stores an attempt that differs from before, with its event and audit row.
-func (t unitTx) saveAttempt(ctx context.Context, o exchange.Order, before, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+func (t unitTx) saveAttempt(ctx context.Context, x momoObject, before, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	if a == before {
 		return a, nil
 	}
@@ -186,17 +201,21 @@ func (t unitTx) saveAttempt(ctx context.Context, o exchange.Order, before, a exc
 		return before, err
 	}
 	a.Version++
-	return a, t.recordAttempt(ctx, name, o, a)
+	return a, t.recordAttempt(ctx, name, x, a)
 }
 
 // changeAttempt locks an attempt, applies fn and stores the result.
 func (s *Store) changeAttempt(ctx context.Context, id uuid.UUID, fn func(exchange.PaymentAttempt, time.Time) exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	return change(ctx, s, "payment attempt", id, func(ctx context.Context, t unitTx) (exchange.PaymentAttempt, exchange.Posting, error) {
-		o, before, err := t.lockedAttempt(ctx, id)
+		x, err := t.objectOfAttempt(ctx, id)
+		if err != nil {
+			return exchange.PaymentAttempt{}, exchange.Posting{}, err
+		}
+		before, err := t.lockedAttempt(ctx, id)
 		if err != nil {
 			return before, exchange.Posting{}, err
 		}
-		a, err := t.saveAttempt(ctx, o, before, fn(before, t.s.now()))
+		a, err := t.saveAttempt(ctx, x, before, fn(before, t.s.now()))
 		return a, exchange.Posting{}, err
 	})
 }

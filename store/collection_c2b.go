@@ -12,7 +12,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-const c2bColumns = `id, receipt, status, amount||' '||asset AS amount, reference, party_hash, paid_at, order_id, attempt_id, exception_id, notified_at, listed_at, booked_at, disputed, created_at, updated_at`
+const c2bColumns = `id, receipt, status, amount||' '||asset AS amount, reference, party_hash, paid_at, coalesce(object_type, '') AS "object.type", object_id AS "object.id", attempt_id, exception_id, notified_at, listed_at, booked_at, disputed, created_at, updated_at`
 
 // typed normalises a reference that a payer typed to the form in which ours are written.
 func typed(reference string) string { return strings.ToUpper(strings.TrimSpace(reference)) }
@@ -67,13 +67,13 @@ const insertC2B = `
 INSERT INTO c2b_payments (id, receipt, status, asset, amount, reference, party_hash, paid_at, created_at, updated_at)
 VALUES ($1, $2, 'unmatched', $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (receipt) DO NOTHING`
 
-// A payment that was set aside as an exception is no longer booked for an order: it would count twice.
+// A payment that was set aside as an exception is no longer booked for an object: it would count twice.
 const claimC2B = `
-UPDATE c2b_payments SET status = 'matched', order_id = $2, attempt_id = $3, booked_at = $4, disputed = disputed OR amount <> $5, updated_at = $4,
+UPDATE c2b_payments SET status = 'matched', object_type = $7, object_id = $2, attempt_id = $3, booked_at = $4, disputed = disputed OR amount <> $5, updated_at = $4,
     party_hash = CASE party_hash WHEN '' THEN $6 ELSE party_hash END
 WHERE receipt = $1 AND exception_id IS NULL AND status = 'unmatched'`
 
-// claim assigns the payment to the order that it is booked for. CodeConflict when it was set aside before.
+// claim assigns the payment to the object that it is booked for. CodeConflict when it was set aside before.
 func (ar *arrival) claim(ctx context.Context) error {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -87,9 +87,9 @@ func (ar *arrival) claim(ctx context.Context) error {
 	if _, err := ar.t.Exec(ctx, insertC2B, id, ar.obs.Receipt, ar.money.Asset(), ar.money.Decimal(), a.Reference, partyOf(ar.obs), paid, ar.now); err != nil {
 		return err
 	}
-	n, err := ar.t.Exec(ctx, claimC2B, ar.obs.Receipt, a.OrderID, a.ID, ar.now, ar.money.Decimal(), partyOf(ar.obs))
+	n, err := ar.t.Exec(ctx, claimC2B, ar.obs.Receipt, a.Object.ID, a.ID, ar.now, ar.money.Decimal(), partyOf(ar.obs), a.Object.Type)
 	if err == nil && n == 0 {
-		err = exchange.Errorf(exchange.CodeConflict, "No order waits for the payment. It is a payment exception, which an officer settles.")
+		err = exchange.Errorf(exchange.CodeConflict, "Nothing waits for the payment. It is a payment exception, which an officer settles.")
 	}
 	return err
 }
@@ -146,7 +146,7 @@ type C2BFilter struct {
 	Status             exchange.C2BStatus
 	Receipt, Reference string
 	PartyHash          string
-	OrderID            uuid.UUID
+	Object             exchange.MomoObject
 	Least, Most        *money.Amount
 	From, To           time.Time // of the payment, To exclusive
 	Listed, Disputed   *bool
@@ -159,7 +159,8 @@ func (s *Store) ListC2B(ctx context.Context, f C2BFilter, p Page) ([]exchange.C2
 	w.eq("receipt", f.Receipt)
 	w.eq("reference", typed(f.Reference))
 	w.eq("party_hash", f.PartyHash)
-	w.id("order_id", f.OrderID)
+	w.eq("object_type", string(f.Object.Type))
+	w.id("object_id", f.Object.ID)
 	w.between("paid_at", f.From, f.To)
 	if f.Least != nil {
 		w.add(`amount >= ?`, f.Least.Decimal())

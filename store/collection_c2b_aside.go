@@ -46,7 +46,7 @@ func (s *Store) OpenUnmatched(ctx context.Context, id uuid.UUID) (exchange.C2BPa
 		if p.ListedAt.IsZero() {
 			return p, none, exchange.Errorf(exchange.CodeStateConflict, "The mobile money operator's statement does not list the payment yet.")
 		}
-		x, err := t.openException(ctx, exchange.Order{}, exchange.PaymentException{Kind: exchange.ExcUnmatched, Receipt: p.Receipt, Amount: p.Amount})
+		x, err := t.openException(ctx, uuid.Nil, exchange.PaymentException{Kind: exchange.ExcUnmatched, Receipt: p.Receipt, Amount: p.Amount})
 		if err != nil {
 			return p, none, err
 		}

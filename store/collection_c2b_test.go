@@ -67,7 +67,7 @@ func onlyC2B(t *testing.T, s *store.Store, receipt string) exchange.C2BPayment {
 func (p inbound) wantMatched(t *testing.T, s *store.Store) {
 	t.Helper()
 	got := onlyC2B(t, s, p.seen.Receipt)
-	if got.Status != exchange.C2BMatched || got.AttemptID != p.attempt.ID || got.OrderID != p.attempt.OrderID || got.ExceptionID != uuid.Nil || got.Disputed {
+	if got.Status != exchange.C2BMatched || got.AttemptID != p.attempt.ID || got.Object != p.attempt.Object || got.ExceptionID != uuid.Nil || got.Disputed {
 		t.Errorf("the payment is %+v", got)
 	}
 	if got.NotifiedAt.IsZero() || got.ListedAt.IsZero() || got.BookedAt.IsZero() || got.Reference != p.attempt.Reference || got.PartyHash != p.attempt.Phone.Hash() {
@@ -289,7 +289,7 @@ func TestThePaymentsAreFiltered(t *testing.T) {
 		"all, the newest first": {store.C2BFilter{}, []string{matched.seen.Receipt, open.seen.Receipt}},
 		"matched":               {store.C2BFilter{Status: exchange.C2BMatched}, []string{matched.seen.Receipt}},
 		"unmatched":             {store.C2BFilter{Status: exchange.C2BUnmatched}, []string{open.seen.Receipt}},
-		"order":                 {store.C2BFilter{OrderID: matched.attempt.OrderID}, []string{matched.seen.Receipt}},
+		"order":                 {store.C2BFilter{Object: matched.attempt.Object}, []string{matched.seen.Receipt}},
 		"reference":             {store.C2BFilter{Reference: strings.ToLower(open.attempt.Reference)}, []string{open.seen.Receipt}},
 		"nobody's phone":        {store.C2BFilter{PartyHash: strings.Repeat("0", 64)}, nil},
 		"at least":              {store.C2BFilter{Least: &thirty}, []string{matched.seen.Receipt}},

@@ -13,7 +13,7 @@ import (
 func TestRefundsByRuleAreOfWhatWasPaid(t *testing.T) {
 	t.Parallel()
 	const open = `INSERT INTO payment_exceptions (id, kind, status, order_id, attempt_id, receipt, asset, amount, note, created_at, updated_at)
-			SELECT gen_random_uuid(), $1, 'open', order_id, attempt_id, receipt, asset, amount, 'x', now(), now() FROM collections`
+			SELECT gen_random_uuid(), $1, 'open', object_id, attempt_id, receipt, asset, amount, 'x', now(), now() FROM collections`
 	const refunding = `UPDATE payment_exceptions SET status = 'refunding', version = version + 1`
 	const refund = `INSERT INTO refunds (id, order_id, attempt_id, collection, exception_id, asset, amount, phone, reason, status, created_at, updated_at)
 		SELECT gen_random_uuid(), x.order_id, x.attempt_id, x.receipt, x.id, x.asset, $1, coalesce(nullif($2, ''), a.phone), 'x', 'pending', now(), now()
@@ -83,9 +83,8 @@ func TestPromptTakesNoIDOfAnother(t *testing.T) {
 	}
 	large := m.Order(t, s, "100")
 	id := storetest.NewID(t)
-	if _, _, err := s.BeginAttempt(ctx, exchange.PaymentAttempt{
-		ID: id, Direction: exchange.Collection, OrderID: large.ID, Provider: "daraja", Amount: large.Price.Fiat, Phone: large.PaymentPhone,
-		Reference: large.PaymentReference(), CallbackToken: "token-" + id.String(), WorkflowID: "on-ramp:" + large.ID.String(),
+	if _, _, err := s.BeginCollection(ctx, exchange.OrderObject(large.ID), exchange.PaymentAttempt{
+		ID: id, Provider: "daraja", CallbackToken: "token-" + id.String(), WorkflowID: "on-ramp:" + large.ID.String(),
 	}); err != nil {
 		t.Fatal(err)
 	}

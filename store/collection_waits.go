@@ -9,12 +9,12 @@ import (
 )
 
 const readCollections = `SELECT ` + attemptColumns + ` FROM payment_attempts
-WHERE order_id = $1 AND direction = 'collection' ORDER BY created_at, id`
+WHERE object_type = $1 AND object_id = $2 AND direction = 'collection' ORDER BY created_at, id`
 
-// Collections reads every prompt that was made for an order, oldest first.
-func (s *Store) Collections(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error) {
+// Collections reads every prompt that was made for an object, oldest first.
+func (s *Store) Collections(ctx context.Context, of exchange.MomoObject) ([]exchange.PaymentAttempt, error) {
 	all := []exchange.PaymentAttempt{}
-	err := s.db.All(ctx, &all, readCollections, orderID)
+	err := s.db.All(ctx, &all, readCollections, of.Type, of.ID)
 	return all, translate(err, "payment attempts")
 }
 

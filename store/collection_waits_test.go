@@ -20,11 +20,11 @@ func TestCollectionsOfAnOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := storetest.Attempt(t, s, o)
-	list, err := s.Collections(t.Context(), o.ID)
+	list, err := s.Collections(t.Context(), exchange.OrderObject(o.ID))
 	if err != nil || len(list) != 2 || list[0].ID != first.ID || list[1].ID != second.ID {
 		t.Errorf("reads %v (%v), want the attempts %s and %s", list, err, first.ID, second.ID)
 	}
-	if none, err := s.Collections(t.Context(), uuid.New()); err != nil || len(none) != 0 {
+	if none, err := s.Collections(t.Context(), exchange.OrderObject(uuid.New())); err != nil || len(none) != 0 {
 		t.Errorf("an order that does not exist has %v (%v)", none, err)
 	}
 }

@@ -396,7 +396,7 @@ func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) err
 		case o.ID != uuid.Nil:
 			x.Kind = exchange.ExcLate
 		}
-		if x, err = sc.t.openException(ctx, o, x); err != nil {
+		if x, err = sc.t.openException(ctx, o.CustomerID, x); err != nil {
 			return err
 		}
 		d.ExceptionID = x.ID

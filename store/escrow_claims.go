@@ -88,7 +88,7 @@ func (t unitTx) exceptOf(ctx context.Context, c exchange.EscrowClaim, kind excha
 	if err := t.Get(ctx, &owner, ownerOfOrder, c.OrderID); err != nil {
 		return uuid.Nil, translate(err, "order")
 	}
-	x, err := t.openException(ctx, exchange.Order{CustomerID: owner}, exchange.PaymentException{
+	x, err := t.openException(ctx, owner, exchange.PaymentException{
 		Kind: kind, OrderID: c.OrderID, Receipt: receipt, Amount: c.Amount,
 	})
 	return x.ID, err

@@ -85,7 +85,8 @@ func (s *Store) FilteredEvents(ctx context.Context, v View, f EventFilter, after
 const readTimeline = `SELECT ` + eventColumns + ` FROM events
 WHERE (object_type, object_id) IN (
     SELECT 'order', $1::uuid
-    UNION ALL SELECT 'payment_attempt', id FROM payment_attempts WHERE order_id = $1
+    UNION ALL SELECT 'payment_attempt', id FROM payment_attempts WHERE object_type = 'order' AND object_id = $1
+    UNION ALL SELECT 'payment_attempt', a.id FROM refunds r JOIN payment_attempts a ON a.object_type = 'refund' AND a.object_id = r.id WHERE r.order_id = $1
     UNION ALL SELECT 'chain_payment', id FROM chain_payments WHERE purpose IN ('order', 'sweep', 'funding') AND object_id = $1
     UNION ALL SELECT 'chain_payment', p.id FROM refunds r JOIN chain_payments p ON p.purpose = 'refund' AND p.object_id = r.id WHERE r.order_id = $1
     UNION ALL SELECT 'order_payout', $1

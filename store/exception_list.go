@@ -39,7 +39,8 @@ const insertException = `
 INSERT INTO payment_exceptions (id, kind, status, order_id, attempt_id, receipt, asset, amount, note, created_at, updated_at)
 VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, '', $8, $8) RETURNING ` + exceptionColumns
 
-func (t unitTx) openException(ctx context.Context, o exchange.Order, x exchange.PaymentException) (exchange.PaymentException, error) {
+// openException opens an exception that its owner, if any, may read.
+func (t unitTx) openException(ctx context.Context, owner uuid.UUID, x exchange.PaymentException) (exchange.PaymentException, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return x, err
@@ -48,13 +49,32 @@ func (t unitTx) openException(ctx context.Context, o exchange.Order, x exchange.
 	if err != nil {
 		return x, err
 	}
-	return x, t.record(ctx, auditEvent{by: flow, object: "payment_exception", id: id, name: "payment_exception.opened", owner: o.CustomerID, after: exceptionSnapshot(x)})
+	return x, t.record(ctx, auditEvent{by: flow, object: "payment_exception", id: id, name: "payment_exception.opened", owner: owner, after: exceptionSnapshot(x)})
 }
 
 const saveException = `UPDATE payment_exceptions SET status = $2, note = $3, updated_at = $4, version = version + 1
 WHERE id = $1 AND version = $5 AND status = ANY ($6) RETURNING ` + exceptionColumns
 
 const ownerOfOrder = `SELECT customer_id FROM orders WHERE id = $1`
+
+// ownerOfException is who may read an exception: the owner of its order, or of what its money was collected for.
+func (t unitTx) ownerOfException(ctx context.Context, x exchange.PaymentException) (owner uuid.UUID, err error) {
+	if x.OrderID != uuid.Nil {
+		return owner, t.Get(ctx, &owner, ownerOfOrder, x.OrderID)
+	}
+	if x.AttemptID == uuid.Nil {
+		return owner, nil
+	}
+	var a exchange.PaymentAttempt
+	if err := t.Get(ctx, &a, readAttempt, x.AttemptID); err != nil {
+		return owner, translate(err, "payment attempt")
+	}
+	kind, err := collectionTypeOf(a.Object)
+	if err != nil {
+		return owner, err
+	}
+	return owner, t.Get(ctx, &owner, kind.owner, a.Object.ID)
+}
 
 func (t unitTx) moveException(ctx context.Context, before exchange.PaymentException, to exchange.ExceptionStatus, note string, by exchange.Principal) (exchange.PaymentException, error) {
 	if err := exchange.ExceptionMachine.Allow(before.Status, to); err != nil {
@@ -69,11 +89,9 @@ func (t unitTx) moveException(ctx context.Context, before exchange.PaymentExcept
 		return before, err
 	}
 	x := rows[0]
-	var owner uuid.UUID
-	if x.OrderID != uuid.Nil {
-		if err := t.Get(ctx, &owner, ownerOfOrder, x.OrderID); err != nil {
-			return x, err
-		}
+	owner, err := t.ownerOfException(ctx, x)
+	if err != nil {
+		return x, err
 	}
 	return x, t.record(ctx, auditEvent{
 		by: by, object: "payment_exception", id: x.ID, name: "payment_exception." + string(to), owner: owner,
@@ -148,6 +166,9 @@ func (s *Store) RefundException(ctx context.Context, exceptionID uuid.UUID, by e
 		}
 		if x.Kind == exchange.ExcPaidTwice {
 			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "The money of a double payout has left; there is nothing to refund.")
+		}
+		if x.OrderID == uuid.Nil {
+			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "The money belongs to no order, so it can't be refunded by mobile money.")
 		}
 		var r exchange.PaymentAttempt
 		if err := t.Get(ctx, &r, readAttempt, x.AttemptID); err != nil {

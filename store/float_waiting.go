@@ -19,7 +19,7 @@ SELECT * FROM (
     FROM orders o JOIN order_payouts p ON p.id = o.id
     WHERE o.status = 'processing' AND p.rail = 'momo' AND p.status IN ('pending', 'refused') AND NOT p.claimed
         AND (o.status_detail = $1 OR p.status = 'refused' AND $2 = (
-            SELECT a.result_class FROM payment_attempts a WHERE a.order_id = p.id AND a.direction = 'payout' AND a.refund_id IS NULL
+            SELECT a.result_class FROM payment_attempts a WHERE a.object_type = 'order' AND a.object_id = p.id AND a.direction = 'payout'
             ORDER BY a.created_at DESC, a.id DESC LIMIT 1))
     UNION ALL
     SELECT order_id, id, attempt_id, amount, created_at FROM refunds WHERE rail = 'momo' AND status = 'pending'

@@ -56,7 +56,7 @@ func TestSalesThatWaitForFloat(t *testing.T) {
 	refused := func(try int, code string) {
 		t.Helper()
 		id := uuid.NewSHA1(one, fmt.Appendf(nil, "try %d", try))
-		a, err := s.BeginPayout(ctx, exchange.PayoutOfOrder(one), exchange.PaymentAttempt{
+		a, err := s.BeginPayout(ctx, exchange.OrderObject(one), exchange.PaymentAttempt{
 			ID: id, Provider: operator, Reference: exchange.Order{ID: one}.PaymentReference(), CallbackToken: id.String(), WorkflowID: exchange.OffRampFlow(one),
 		})
 		if err != nil {

@@ -268,9 +268,9 @@ func TestDatabaseGuards(t *testing.T) {
 		{"use a transaction id again", "23505", `INSERT INTO chain_attempts (id, payment_id, network, n, tx_id, raw, status, created_at, updated_at)
 			VALUES (gen_random_uuid(), '` + p.ID.String() + `', 'tron', 9, '` + tx.TxID + `', 'x', 'signed', now(), now())`},
 		{"forget a collection", "KV002", `DELETE FROM collections`},
-		{"collect twice for an order", "23505", `INSERT INTO collections SELECT 'OTHER', attempt_id, order_id, kind, asset, amount, 0, now() FROM collections`},
+		{"collect twice for an order", "23505", `INSERT INTO collections SELECT 'OTHER', attempt_id, object_type, object_id, kind, asset, amount, 0, now() FROM collections`},
 		{"refund more than came", "23514", `INSERT INTO refunds (id, order_id, attempt_id, collection, asset, amount, phone, reason, status, created_at, updated_at)
-			SELECT gen_random_uuid(), order_id, attempt_id, receipt, asset, amount + 1, '254700000000', 'x', 'pending', now(), now() FROM collections`},
+			SELECT gen_random_uuid(), object_id, attempt_id, receipt, asset, amount + 1, '254700000000', 'x', 'pending', now(), now() FROM collections`},
 	} {
 		_, err := db.ExecContext(t.Context(), c.query)
 		pe, ok := errors.AsType[*pq.Error](err)

@@ -141,7 +141,7 @@ SELECT (SELECT is_active FROM users WHERE id = $4) AS vendor, (SELECT type = 'co
 // underLimits refuses an order against an inactive vendor or a cold wallet, and one beyond the pending orders of its
 // customer, whose row is locked. Orders that merchants open for a customer don't count against the customer's own
 // limit; each merchant may have one such order waiting. The count of prompts here only informs the customer early:
-// BeginAttempt enforces the limit.
+// BeginCollection enforces the limit.
 func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.Order) error {
 	var open struct {
 		Vendor, Cold                   bool
@@ -192,10 +192,10 @@ func (t unitTx) prompts(ctx context.Context, phone exchange.Phone) (int, error) 
 const PromptLimit = "prompt_limit"
 
 // overPrompted stores that a prompt is not sent.
-func (t unitTx) overPrompted(ctx context.Context, o exchange.Order, created exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+func (t unitTx) overPrompted(ctx context.Context, x momoObject, created exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	a := created
 	a.CallbackToken = ""
 	a.Status, a.ResultCode, a.ResultText = exchange.AttemptRefused, PromptLimit, "the phone has reached the limit of prompts"
 	a.SettledAt = t.s.now()
-	return t.saveAttempt(ctx, o, created, a)
+	return t.saveAttempt(ctx, x, created, a)
 }

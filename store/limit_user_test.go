@@ -107,9 +107,8 @@ func TestPendingOrdersAreLimitedByRole(t *testing.T) {
 
 func prompt(t *testing.T, s *store.Store, o exchange.Order, id uuid.UUID) (exchange.PaymentAttempt, bool, error) {
 	t.Helper()
-	return s.BeginAttempt(t.Context(), exchange.PaymentAttempt{
-		ID: id, Direction: exchange.Collection, OrderID: o.ID, Provider: "daraja", Amount: o.Price.Fiat, Phone: o.PaymentPhone,
-		Reference: o.PaymentReference(), CallbackToken: "token-" + id.String(),
+	return s.BeginCollection(t.Context(), exchange.OrderObject(o.ID), exchange.PaymentAttempt{
+		ID: id, Provider: "daraja", CallbackToken: "token-" + id.String(),
 	})
 }
 

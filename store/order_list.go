@@ -145,16 +145,23 @@ var flow = exchange.System("flow")
 // SetOrderDetail stores what an order waits for. It does nothing to an order that has ended.
 func (s *Store) SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error {
 	_, err := change(ctx, s, "order", id, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
-		before, err := t.lockedOrder(ctx, id)
-		if err != nil || before.StatusDetail == detail || before.Machine().Terminal(before.Status) {
-			return before, exchange.Posting{}, err
+		o, err := t.lockedOrder(ctx, id)
+		if err == nil {
+			o, err = t.setDetail(ctx, o, detail)
 		}
-		o := before
-		o.StatusDetail = detail
-		o, err = t.saveOrder(ctx, "order.detail_changed", flow, before, o)
 		return o, exchange.Posting{}, err
 	})
 	return err
+}
+
+// setDetail stores what a locked order waits for. An order that has ended is left as it is.
+func (t unitTx) setDetail(ctx context.Context, before exchange.Order, detail string) (exchange.Order, error) {
+	if before.StatusDetail == detail || before.Machine().Terminal(before.Status) {
+		return before, nil
+	}
+	o := before
+	o.StatusDetail = detail
+	return t.saveOrder(ctx, "order.detail_changed", flow, before, o)
 }
 
 // returnReservation returns an unpaid order's reservation to its offer, which may become active again, and its value

@@ -445,7 +445,7 @@ func TestSendersAreScreened(t *testing.T) {
 	d := x.final(t, x.to("tx", usdt("10")))
 	x.take(t, d, exchange.TakenExact)
 	begin := func() error {
-		_, err := x.s.BeginPayout(ctx, exchange.PayoutOfOrder(x.order.ID), exchange.PaymentAttempt{
+		_, err := x.s.BeginPayout(ctx, exchange.OrderObject(x.order.ID), exchange.PaymentAttempt{
 			ID: storetest.NewID(t), Direction: exchange.Payout, OrderID: x.order.ID, Provider: "daraja", Status: exchange.AttemptCreated,
 			Amount: kes("1293"), Phone: x.m.Customer.PhoneNumber, Reference: "ref", CallbackToken: storetest.NewID(t).String(), WorkflowID: "off-ramp:x",
 		})

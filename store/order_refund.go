@@ -15,7 +15,7 @@ type refunded struct {
 	refund exchange.Refund
 }
 
-const payingCollection = `SELECT receipt, attempt_id FROM collections WHERE order_id = $1 AND kind IN ('exact', 'over')`
+const payingCollection = `SELECT receipt, attempt_id FROM collections WHERE object_type = 'order' AND object_id = $1 AND kind IN ('exact', 'over')`
 
 // RefundOrder gives up delivering a paid order and opens the refund of its price. CodeStateConflict while the crypto
 // may still arrive: the chain payment must be parked, cancelled, or approved without a live transaction, and is

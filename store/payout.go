@@ -10,8 +10,10 @@ import (
 
 // Payouts by mobile money of any object. The order is locked first, then the paid object, then the attempt.
 
-// payoutObject is a locked object that mobile money is paid out for: what it owes, and what its steps change.
+// payoutObject is a locked object that mobile money is paid out for: what it owes, and what its steps change. Each type
+// has one file that implements it, a line in payoutTypes, and its column and its guard in payment_attempts.
 type payoutObject interface {
+	parties() (owner, vendor uuid.UUID)
 	owes() exchange.Payable
 	order() exchange.Order
 	// over reports whether nothing is owed any more, so that another payment is one too many.
@@ -29,23 +31,40 @@ type payoutObject interface {
 	doubt(ctx context.Context, t unitTx, claimed bool) error
 }
 
-// Payable reads what an object owes by mobile money.
-func (s *Store) Payable(ctx context.Context, of exchange.PayoutObject) (exchange.Payable, error) {
-	if of.Type == exchange.PayoutRefund {
-		r, err := s.Refund(ctx, of.ID)
-		return payableRefund(r), err
-	}
-	p, err := s.OrderPayout(ctx, of.ID)
-	return payableOrder(p), err
+// payoutType reads the objects of a type.
+type payoutType struct {
+	read func(ctx context.Context, s *Store, id uuid.UUID) (exchange.Payable, error)
+	lock func(ctx context.Context, t unitTx, id uuid.UUID) (payoutObject, error)
 }
 
-func (t unitTx) lockedPayoutObject(ctx context.Context, of exchange.PayoutObject) (payoutObject, error) {
-	if of.Type == exchange.PayoutRefund {
-		o, r, err := t.lockedRefund(ctx, of.ID)
-		return &refundPayout{o, r}, err
+var payoutTypes = map[exchange.MomoObjectType]payoutType{
+	exchange.MomoOrder:  {read: readOrderPayable, lock: lockOrderPayoutObject},
+	exchange.MomoRefund: {read: readRefundPayable, lock: lockRefundPayoutObject},
+}
+
+func payoutTypeOf(of exchange.MomoObject) (payoutType, error) {
+	kind, known := payoutTypes[of.Type]
+	if !known {
+		return kind, exchange.Errorf(exchange.CodeUnsupported, "Mobile money is not paid out for a %s.", of.Type)
 	}
-	o, p, err := t.lockedOrderPayout(ctx, of.ID)
-	return &orderPayout{o, p}, err
+	return kind, nil
+}
+
+// Payable reads what an object owes by mobile money. CodeUnsupported for an object that never owes any.
+func (s *Store) Payable(ctx context.Context, of exchange.MomoObject) (exchange.Payable, error) {
+	kind, err := payoutTypeOf(of)
+	if err != nil {
+		return exchange.Payable{}, err
+	}
+	return kind.read(ctx, s, of.ID)
+}
+
+func (t unitTx) lockedPayoutObject(ctx context.Context, of exchange.MomoObject) (payoutObject, error) {
+	kind, err := payoutTypeOf(of)
+	if err != nil {
+		return nil, err
+	}
+	return kind.lock(ctx, t, of.ID)
 }
 
 // BeginPayout stores a payout attempt before the request to the provider, and reserves its money and the provider's
@@ -54,7 +73,7 @@ func (t unitTx) lockedPayoutObject(ctx context.Context, of exchange.PayoutObject
 // returns the existing one. CodeStateConflict while an earlier attempt was not definitely refused, and when the object
 // owes nothing now. An object that is parked for an officer instead returns an attempt without an id, and nothing must
 // be sent.
-func (s *Store) BeginPayout(ctx context.Context, of exchange.PayoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+func (s *Store) BeginPayout(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	return change(ctx, s, "payout", of.ID, func(ctx context.Context, t unitTx) (exchange.PaymentAttempt, exchange.Posting, error) {
 		var none exchange.Posting
 		x, err := t.lockedPayoutObject(ctx, of)
@@ -62,7 +81,7 @@ func (s *Store) BeginPayout(ctx context.Context, of exchange.PayoutObject, a exc
 			return exchange.PaymentAttempt{}, none, err
 		}
 		p := x.owes()
-		a.Direction, a.OrderID, a.RefundID, a.Amount, a.Phone = exchange.Payout, p.OrderID, refundIn(of), p.Amount, p.Phone
+		a.Direction, a.Object, a.Amount, a.Phone, a.Reference = exchange.Payout, of, p.Amount, p.Phone, p.Reference
 		old, found, err := t.beganBefore(ctx, a)
 		if err != nil || found {
 			return old, none, err
@@ -80,20 +99,12 @@ func (s *Store) BeginPayout(ctx context.Context, of exchange.PayoutObject, a exc
 		if err := x.begin(ctx, t); err != nil {
 			return exchange.PaymentAttempt{}, none, err
 		}
-		return t.reservePayout(ctx, x.order(), a)
+		return t.reservePayout(ctx, x, a)
 	})
 }
 
-// refundIn is the refund that a payout pays; zero when it pays an order.
-func refundIn(of exchange.PayoutObject) uuid.UUID {
-	if of.Type == exchange.PayoutRefund {
-		return of.ID
-	}
-	return uuid.Nil
-}
-
 // reservePayout stores an attempt and returns the hold of its money and the provider's charge.
-func (t unitTx) reservePayout(ctx context.Context, o exchange.Order, a exchange.PaymentAttempt) (exchange.PaymentAttempt, exchange.Posting, error) {
+func (t unitTx) reservePayout(ctx context.Context, x payoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, exchange.Posting, error) {
 	hold, err := uuid.NewV7()
 	if err != nil {
 		return a, exchange.Posting{}, err
@@ -109,13 +120,13 @@ func (t unitTx) reservePayout(ctx context.Context, o exchange.Order, a exchange.
 	return created, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
 		ID: hold, Key: "payout:" + a.ID.String(), Account: exchange.House(exchange.AccMomoPayout, a.Amount.Asset()),
 		Amount: a.Amount.Add(charge), ObjectType: "payment_attempt", ObjectID: a.ID,
-	}}}}, t.recordAttempt(ctx, "created", o, created)
+	}}}}, t.recordAttempt(ctx, "created", x, created)
 }
 
 // CompletePayout ends a payout that two sources prove: attempt, object and ledger in one transaction. A repeated call
 // changes nothing. An attempt that proves true when nothing is owed any more is booked as paid twice, with an exception
 // for an officer. CodeConflict when the sources report another amount than was owed.
-func (s *Store) CompletePayout(ctx context.Context, of exchange.PayoutObject, attemptID uuid.UUID, obs exchange.Observation) (exchange.Payable, error) {
+func (s *Store) CompletePayout(ctx context.Context, of exchange.MomoObject, attemptID uuid.UUID, obs exchange.Observation) (exchange.Payable, error) {
 	if obs.Receipt == "" || len(obs.Receipt) > 40 {
 		return exchange.Payable{}, exchange.Errorf(exchange.CodeInvalid, "A completed payout needs its receipt.")
 	}
@@ -150,18 +161,18 @@ func (s *Store) CompletePayout(ctx context.Context, of exchange.PayoutObject, at
 
 // provenAttempt stores the success of an attempt, and reports whether it was already booked with the same receipt.
 func (t unitTx) provenAttempt(ctx context.Context, x payoutObject, id uuid.UUID, obs exchange.Observation) (exchange.PaymentAttempt, bool, error) {
-	_, before, err := t.lockedAttempt(ctx, id)
+	before, err := t.lockedAttempt(ctx, id)
 	p := x.owes()
 	switch {
 	case err != nil:
 		return before, false, err
-	case before.Direction != exchange.Payout || before.Pays() != p.Object:
+	case before.Direction != exchange.Payout || before.Object != p.Object:
 		return before, false, exchange.Errorf(exchange.CodeConflict, "The attempt is not a payout of the %s.", p.Object.Type)
 	case obs.Amount.Positive() && !obs.Amount.Equal(p.Amount):
 		return before, false, exchange.Errorf(exchange.CodeConflict, "The payout moved another amount than the %s's.", p.Object.Type)
 	case before.Status == exchange.AttemptSucceeded && before.Receipt == obs.Receipt:
 		return before, true, nil
-	case before.Status == exchange.AttemptSucceeded && (obs.Class == exchange.ClassVouched || before.ResultClass == exchange.ClassVouched || p.Object.Type == exchange.PayoutOrder):
+	case before.Status == exchange.AttemptSucceeded && (obs.Class == exchange.ClassVouched || before.ResultClass == exchange.ClassVouched || p.Object.Type == exchange.MomoOrder):
 		// Of two receipts one may be an officer's mistake, so the other is no second payment.
 		return before, false, exchange.Errorf(exchange.CodeConflict, "The attempt was already proven with another receipt.")
 	case before.Status == exchange.AttemptSucceeded: // two sources prove another receipt: it was made more than once
@@ -170,7 +181,7 @@ func (t unitTx) provenAttempt(ctx context.Context, x payoutObject, id uuid.UUID,
 	a := before
 	a.Status, a.Soft, a.ResultCode, a.ResultClass, a.ResultText = exchange.AttemptSucceeded, false, obs.Code, obs.Class, clip(obs.Text, 500)
 	a.Receipt, a.Moved, a.SettledAt = obs.Receipt, p.Amount, t.s.now()
-	a, err = t.saveAttempt(ctx, x.order(), before, a)
+	a, err = t.saveAttempt(ctx, x, before, a)
 	return a, false, err
 }
 
@@ -210,7 +221,8 @@ func (t unitTx) paidAgain(ctx context.Context, x payoutObject, a exchange.Paymen
 	if err := x.again(ctx, t); err != nil {
 		return none, err
 	}
-	e, err := t.openException(ctx, x.order(), exchange.PaymentException{
+	owner, _ := x.parties()
+	e, err := t.openException(ctx, owner, exchange.PaymentException{
 		Kind: exchange.ExcPaidTwice, OrderID: p.OrderID, AttemptID: a.ID, Receipt: obs.Receipt, Amount: p.Amount,
 	})
 	if err != nil {
@@ -227,33 +239,32 @@ func (t unitTx) paidAgain(ctx context.Context, x payoutObject, a exchange.Paymen
 }
 
 const openPayouts = `SELECT count(*) FROM payment_attempts
-WHERE order_id = $1 AND refund_id IS NOT DISTINCT FROM $2 AND direction = 'payout' AND status IN ('created', 'unknown', 'accepted')`
+WHERE object_type = $1 AND object_id = $2 AND direction = 'payout' AND status IN ('created', 'unknown', 'accepted')`
 
 const heldOfFailed = `
 SELECT h.id FROM payment_attempts a JOIN holds h ON h.id = a.hold_id
-WHERE a.order_id = $1 AND a.refund_id IS NOT DISTINCT FROM $2 AND a.direction = 'payout' AND a.status IN ('refused', 'failed') AND h.status = 'held'
+WHERE a.object_type = $1 AND a.object_id = $2 AND a.direction = 'payout' AND a.status IN ('refused', 'failed') AND h.status = 'held'
 ORDER BY h.id`
 
 // FailPayout stores that a payout was definitely refused, with the provider's code, and frees the float.
 // CodeStateConflict while an attempt may still move money. For an object that has ended or whose payout is already
 // refused, only the float of failed attempts is freed.
-func (s *Store) FailPayout(ctx context.Context, of exchange.PayoutObject, code string) (exchange.Payable, error) {
+func (s *Store) FailPayout(ctx context.Context, of exchange.MomoObject, code string) (exchange.Payable, error) {
 	return change(ctx, s, "payout", of.ID, func(ctx context.Context, t unitTx) (exchange.Payable, exchange.Posting, error) {
 		var free exchange.Posting
 		x, err := t.lockedPayoutObject(ctx, of)
 		if err != nil {
 			return exchange.Payable{}, free, err
 		}
-		order, refund := x.owes().OrderID, nullID(refundIn(of))
 		var open int
-		if err := t.Get(ctx, &open, openPayouts, order, refund); err != nil {
+		if err := t.Get(ctx, &open, openPayouts, of.Type, of.ID); err != nil {
 			return x.owes(), free, err
 		}
 		if open > 0 {
 			return x.owes(), free, exchange.Errorf(exchange.CodeStateConflict, "The payout of the %s may still move money.", of.Type)
 		}
 		var ids []uuid.UUID
-		if err := t.All(ctx, &ids, heldOfFailed, order, refund); err != nil {
+		if err := t.All(ctx, &ids, heldOfFailed, of.Type, of.ID); err != nil {
 			return x.owes(), free, err
 		}
 		for _, id := range ids {
@@ -271,7 +282,7 @@ func (s *Store) FailPayout(ctx context.Context, of exchange.PayoutObject, code s
 // officer, and needs a second one from now on. With claimed false the provider has denied it since: the payout may be
 // retried, and an order's stays doubted. The check for late results repeats its claim until the provider denies it. A
 // claim that an officer dismissed does not stop the refund of crypto again, but a new claim after a denial does.
-func (s *Store) DoubtPayout(ctx context.Context, of exchange.PayoutObject, claimed bool) error {
+func (s *Store) DoubtPayout(ctx context.Context, of exchange.MomoObject, claimed bool) error {
 	_, err := change(ctx, s, "payout", of.ID, func(ctx context.Context, t unitTx) (struct{}, exchange.Posting, error) {
 		x, err := t.lockedPayoutObject(ctx, of)
 		if err == nil {
@@ -284,8 +295,8 @@ func (s *Store) DoubtPayout(ctx context.Context, of exchange.PayoutObject, claim
 
 // SettlePayout ends a payout by a receipt that an officer found: of the attempt, or, for a refund that waits for an
 // officer, of a payment by other means.
-func (s *Store) SettlePayout(ctx context.Context, of exchange.PayoutObject, attemptID uuid.UUID, obs exchange.Observation, by exchange.Principal) error {
-	if of.Type == exchange.PayoutRefund {
+func (s *Store) SettlePayout(ctx context.Context, of exchange.MomoObject, attemptID uuid.UUID, obs exchange.Observation, by exchange.Principal) error {
+	if of.Type == exchange.MomoRefund {
 		r, err := s.Refund(ctx, of.ID)
 		if err != nil {
 			return err

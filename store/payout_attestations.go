@@ -18,11 +18,13 @@ import (
 
 // attestationTerms is a proposed attestation as officers and the database's guard read it.
 type attestationTerms struct {
-	OrderID   uuid.UUID  `json:"order_id"`
-	RefundID  *uuid.UUID `json:"refund_id"`
-	AttemptID *uuid.UUID `json:"attempt_id"`
-	Receipt   string     `json:"receipt"`
-	Note      string     `json:"note"`
+	ObjectType exchange.MomoObjectType `json:"object_type"`
+	ObjectID   uuid.UUID               `json:"object_id"`
+	OrderID    uuid.UUID               `json:"order_id"`
+	RefundID   *uuid.UUID              `json:"refund_id"`
+	AttemptID  *uuid.UUID              `json:"attempt_id"`
+	Receipt    string                  `json:"receipt"`
+	Note       string                  `json:"note"`
 }
 
 // payoutTerms is the payout that the attestation is about.
@@ -36,16 +38,16 @@ type payoutTerms struct {
 // openUnknown is the oldest attempt with an unknown outcome of an order's payouts that are under way, whether it is old
 // enough to be declared unpaid, and the required age in minutes.
 const openUnknown = `
-SELECT a.id, a.refund_id, a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
+SELECT a.id, a.object_type AS "object.type", a.object_id AS "object.id", a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
 FROM refund_policy y, payment_attempts a
-LEFT JOIN order_payouts p ON p.id = a.order_id AND a.refund_id IS NULL LEFT JOIN refunds f ON f.id = a.refund_id
-WHERE a.order_id = $1 AND a.direction = 'payout' AND a.status IN ('unknown', 'accepted') AND coalesce(p.status, f.status) = 'processing'
+LEFT JOIN order_payouts p ON p.id = a.order_id LEFT JOIN refunds f ON f.id = a.refund_id
+WHERE (a.object_type, a.object_id) IN (SELECT 'order', $1::uuid UNION ALL SELECT 'refund', r.id FROM refunds r WHERE r.order_id = $1) AND a.direction = 'payout' AND a.status IN ('unknown', 'accepted') AND coalesce(p.status, f.status) = 'processing'
 ORDER BY a.created_at, a.id LIMIT 1`
 
 // claimedRefused is the newest refused attempt of an order's refund by mobile money with a claim that it was paid.
 const claimedRefused = `
-SELECT a.id, a.refund_id, a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
-FROM refund_policy y, payment_attempts a JOIN refunds f ON f.id = a.refund_id
+SELECT a.id, a.object_type AS "object.type", a.object_id AS "object.id", a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
+FROM refund_policy y, payment_attempts a JOIN refunds f ON a.object_type = 'refund' AND f.id = a.object_id
 WHERE f.order_id = $1 AND f.claimed AND a.status IN ('refused', 'failed')
 ORDER BY f.created_at, f.id, a.created_at DESC, a.id DESC LIMIT 1`
 
@@ -60,7 +62,7 @@ func (s *Store) ProposeUnpaid(ctx context.Context, orderID uuid.UUID, note strin
 }
 
 // ProposeReceipt proposes to attest a payout with its receipt. It takes effect when a second officer confirms it.
-func (s *Store) ProposeReceipt(ctx context.Context, of exchange.PayoutObject, receipt string, by exchange.Principal) (exchange.ControlChange, error) {
+func (s *Store) ProposeReceipt(ctx context.Context, of exchange.MomoObject, receipt string, by exchange.Principal) (exchange.ControlChange, error) {
 	return s.proposeAttestation(ctx, receipt, receipt, by, func(t unitTx) (payoutObject, uuid.UUID, error) {
 		x, err := t.lockedPayoutObject(ctx, of)
 		return x, uuid.Nil, err
@@ -82,7 +84,7 @@ func (s *Store) proposeAttestation(
 		p := x.owes()
 		was := payoutTerms{OrderID: p.OrderID, Amount: p.Amount.String(), Currency: string(p.Amount.Asset()), Status: p.Status}
 		terms := attestationTerms{
-			OrderID: p.OrderID, RefundID: pointerTo(refundIn(p.Object)), AttemptID: pointerTo(attempt), Receipt: receipt, Note: note,
+			ObjectType: p.Object.Type, ObjectID: p.Object.ID, OrderID: p.OrderID, RefundID: pointerTo(p.Object.RefundID()), AttemptID: pointerTo(attempt), Receipt: receipt, Note: note,
 		}
 		proposed, err = t.propose(ctx, exchange.ControlPayoutAttestation, uuid.Nil, was, terms, by)
 		return err
@@ -92,10 +94,10 @@ func (s *Store) proposeAttestation(
 
 // undecidedRow is an attempt that may be declared unpaid.
 type undecidedRow struct {
-	ID       uuid.UUID
-	RefundID uuid.NullUUID
-	Old      bool
-	Minutes  int
+	ID      uuid.UUID
+	Object  exchange.MomoObject
+	Old     bool
+	Minutes int
 }
 
 // undecided is the payout of an order, or of a refund of it, that may be declared unpaid, and its attempt.
@@ -116,7 +118,7 @@ func (t unitTx) undecided(ctx context.Context, orderID uuid.UUID) (payoutObject,
 	if len(rows) == 0 {
 		return nil, uuid.Nil, exchange.Errorf(exchange.CodeStateConflict, "The order has no payout with an unknown outcome.")
 	}
-	x, err := t.lockedPayoutObject(ctx, exchange.PaymentAttempt{OrderID: orderID, RefundID: rows[0].RefundID.UUID}.Pays())
+	x, err := t.lockedPayoutObject(ctx, rows[0].Object)
 	switch {
 	case err != nil:
 	case x.owes().Claimed && !claimed:
@@ -129,7 +131,7 @@ func (t unitTx) undecided(ctx context.Context, orderID uuid.UUID) (payoutObject,
 }
 
 const insertAttestation = `
-INSERT INTO payout_attestations (id, order_id, refund_id, attempt_id, receipt, note, attested_by, agreed_by, said_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+INSERT INTO payout_attestations (id, object_type, object_id, attempt_id, receipt, note, attested_by, agreed_by, said_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 // applyAttestation stores a confirmed attestation. The flow of the payout acts on it. CodeStateConflict when the
 // outcome has changed.
@@ -147,7 +149,7 @@ func (t unitTx) applyAttestation(ctx context.Context, c exchange.ControlChange, 
 			return exchange.Errorf(exchange.CodeStateConflict, "Another payout of the order is under way now. Check that one.")
 		}
 	}
-	_, err := t.Exec(ctx, insertAttestation, c.ID, terms.OrderID, terms.RefundID, terms.AttemptID, terms.Receipt, terms.Note, c.ProposedBy, by.UserID, t.s.now())
+	_, err := t.Exec(ctx, insertAttestation, c.ID, terms.ObjectType, terms.ObjectID, terms.AttemptID, terms.Receipt, terms.Note, c.ProposedBy, by.UserID, t.s.now())
 	return err
 }
 
@@ -162,7 +164,7 @@ func (s *Store) DeclaredUnpaid(ctx context.Context, attemptID uuid.UUID) (bool, 
 
 const claimDeclined = `
 SELECT max(w.said_at) FROM payment_attempts a
-JOIN payment_attempts n ON n.refund_id = a.refund_id AND n.created_at >= a.created_at
+JOIN payment_attempts n ON n.object_type = 'refund' AND (n.object_type, n.object_id) = (a.object_type, a.object_id) AND n.created_at >= a.created_at
 JOIN payout_attestations w ON w.attempt_id = n.id AND w.said_at >= n.settled_at WHERE a.id = $1`
 
 // ClaimDeclined returns when two officers last declared that the refused payouts of a refund were not made, among them the
@@ -182,7 +184,7 @@ const (
 // ReceiptNeedsSecond reports whether one officer's attestation of a payout's receipt is not enough: above the value
 // from which a bank payout needs two officers, together with the payments of it that are booked. The database refuses to settle the payout then. CodeInvalid for the receipt
 // of a payment to us, and CodeConflict for one that two officers attested for another payout.
-func (s *Store) ReceiptNeedsSecond(ctx context.Context, of exchange.PayoutObject, receipt string) (bool, error) {
+func (s *Store) ReceiptNeedsSecond(ctx context.Context, of exchange.MomoObject, receipt string) (bool, error) {
 	var row struct {
 		Second bool
 		Fault  string
@@ -200,7 +202,7 @@ func (s *Store) ReceiptNeedsSecond(ctx context.Context, of exchange.PayoutObject
 }
 
 const refundsToSettle = `
-SELECT f.id, f.status <> 'completed' AS open, EXISTS (SELECT FROM payout_attestations w WHERE w.refund_id = f.id AND w.receipt = $2) AS attested
+SELECT f.id, f.status <> 'completed' AS open, EXISTS (SELECT FROM payout_attestations w WHERE w.object_type = 'refund' AND w.object_id = f.id AND w.receipt = $2) AS attested
 FROM refunds f WHERE f.order_id = $1 AND f.rail = 'momo' ORDER BY f.exception_id IS NOT NULL, f.created_at, f.id`
 
 // PayoutToSettle is the payout of an order that a receipt would settle: its own, the refund that is named, the one that
@@ -208,9 +210,9 @@ FROM refunds f WHERE f.order_id = $1 AND f.rail = 'momo' ORDER BY f.exception_id
 // sells crypto nor has an open refund by mobile money. sure reports that the refund was named or attested; it may be
 // completed, and the receipt then says that it was paid twice. CodeInvalid for a named refund that is not one of the
 // order, and when none is sure and several are open.
-func (s *Store) PayoutToSettle(ctx context.Context, o exchange.Order, receipt string, named uuid.UUID) (of exchange.PayoutObject, sure bool, err error) {
+func (s *Store) PayoutToSettle(ctx context.Context, o exchange.Order, receipt string, named uuid.UUID) (of exchange.MomoObject, sure bool, err error) {
 	if o.OffRamp() {
-		return exchange.PayoutOfOrder(o.ID), false, notPaidSo(named == uuid.Nil)
+		return exchange.OrderObject(o.ID), false, notPaidSo(named == uuid.Nil)
 	}
 	type refund struct {
 		ID             uuid.UUID
@@ -222,14 +224,14 @@ func (s *Store) PayoutToSettle(ctx context.Context, o exchange.Order, receipt st
 	}
 	for _, r := range open {
 		if r.ID == named || (named == uuid.Nil && r.Attested) {
-			return exchange.PayoutOfRefund(r.ID), true, nil
+			return exchange.RefundObject(r.ID), true, nil
 		}
 	}
 	open = slices.DeleteFunc(open, func(r refund) bool { return !r.Open })
 	if named != uuid.Nil || len(open) == 0 {
 		return of, false, notPaidSo(named == uuid.Nil)
 	}
-	return exchange.PayoutOfRefund(open[0].ID), false, require(len(open) == 1, "/refund_id", "required", "must name the refund: several of the order are open")
+	return exchange.RefundObject(open[0].ID), false, require(len(open) == 1, "/refund_id", "required", "must name the refund: several of the order are open")
 }
 
 // notPaidSo returns the refusal of a named refund that is not paid by mobile money.

@@ -103,7 +103,7 @@ func TestDeclarationComesTooLate(t *testing.T) {
 			return err
 		},
 		"claimed": func(x *sale, _ exchange.PaymentAttempt) error {
-			return x.s.DoubtPayout(t.Context(), exchange.PayoutOfOrder(x.order.ID), true)
+			return x.s.DoubtPayout(t.Context(), exchange.OrderObject(x.order.ID), true)
 		},
 	} {
 		x := owing(t)
@@ -130,7 +130,7 @@ func TestReceiptOfALargePayoutTakesTwo(t *testing.T) {
 	ctx, x := t.Context(), owing(t)
 	needs := func(receipt string, want bool) {
 		t.Helper()
-		if got, err := x.s.ReceiptNeedsSecond(ctx, exchange.PayoutOfOrder(x.order.ID), receipt); err != nil || got != want {
+		if got, err := x.s.ReceiptNeedsSecond(ctx, exchange.OrderObject(x.order.ID), receipt); err != nil || got != want {
 			t.Errorf("the receipt %s needs a second officer: %t, %v", receipt, got, err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestReceiptOfALargePayoutTakesTwo(t *testing.T) {
 	x.alone(t)
 	needs("UKL0000001", true)
 	one, two := x.officers(t)
-	c, err := x.s.ProposeReceipt(ctx, exchange.PayoutOfOrder(x.order.ID), "UKL0000001", one)
+	c, err := x.s.ProposeReceipt(ctx, exchange.OrderObject(x.order.ID), "UKL0000001", one)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestReceiptOfASecondPaymentTakesTwo(t *testing.T) {
 	}
 	x.alone(t)
 	obs := exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: "UKL0000009"}
-	settle := func() error { return x.s.SettlePayout(ctx, exchange.PayoutOfOrder(x.order.ID), a.ID, obs, one) }
+	settle := func() error { return x.s.SettlePayout(ctx, exchange.OrderObject(x.order.ID), a.ID, obs, one) }
 	wantFault(t, settle(), exchange.CodeForbidden)
 	of, _, err := x.s.PayoutToSettle(ctx, x.order, obs.Receipt, uuid.Nil)
 	if err != nil {
@@ -193,13 +193,13 @@ func TestReceiptOfASecondPaymentTakesTwo(t *testing.T) {
 }
 
 // largeRefund is a refund of 1000 KES, above the value for one officer, with a payout of unknown outcome, and two officers.
-func largeRefund(t *testing.T) (s *store.Store, of exchange.PayoutObject, a exchange.PaymentAttempt, one, two exchange.Principal) {
+func largeRefund(t *testing.T) (s *store.Store, of exchange.MomoObject, a exchange.PaymentAttempt, one, two exchange.Principal) {
 	t.Helper()
 	return refundBeside(t, "900")
 }
 
 // refundBeside is a refund of 1000 KES with a payout of unknown outcome, and two officers, beside the value for one of them.
-func refundBeside(t *testing.T, value string) (s *store.Store, of exchange.PayoutObject, a exchange.PaymentAttempt, one, two exchange.Principal) {
+func refundBeside(t *testing.T, value string) (s *store.Store, of exchange.MomoObject, a exchange.PaymentAttempt, one, two exchange.Principal) {
 	t.Helper()
 	s = storetest.New(t)
 	refund, _ := underpaid(t, s)
@@ -209,7 +209,7 @@ func refundBeside(t *testing.T, value string) (s *store.Store, of exchange.Payou
 	}
 	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = $1, two_above = $1 WHERE object_type = 'bank_payout'`, value)
 	one, two = storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
-	return s, exchange.PayoutOfRefund(refund.ID), a, one, two
+	return s, exchange.RefundObject(refund.ID), a, one, two
 }
 
 // A receipt ends a large refund only when a second officer has confirmed the same receipt, whether it is of the open
@@ -444,7 +444,7 @@ func TestRefusedAttestationsOfPayouts(t *testing.T) {
 	one, two := x.officers(t)
 	a := x.unreported(t, exchange.Unknown)
 	word := func(id, attempt string) string {
-		return `INSERT INTO payout_attestations (id, order_id, attempt_id, receipt, note, attested_by, agreed_by, said_at) VALUES ('` + id + `', '` + x.order.ID.String() + `', ` + attempt +
+		return `INSERT INTO payout_attestations (id, object_type, object_id, attempt_id, receipt, note, attested_by, agreed_by, said_at) VALUES ('` + id + `', 'order', '` + x.order.ID.String() + `', ` + attempt +
 			`, '', 'not in the portal', '` + one.UserID.String() + `', '` + two.UserID.String() + `', now())`
 	}
 	if state := x.past(ctx, t, word(uuid.NewString(), "'"+a.ID.String()+"'")); state != "KV006" {
@@ -482,7 +482,7 @@ func TestRefundOfAClaimedPayoutBeginsStopped(t *testing.T) {
 	x.noCoolOff(t)
 	x.says(t)
 	x.refused(t, x.begun(t, 1))
-	if err := x.s.DoubtPayout(t.Context(), exchange.PayoutOfOrder(x.order.ID), true); err != nil {
+	if err := x.s.DoubtPayout(t.Context(), exchange.OrderObject(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	r := x.backing(t)
@@ -534,7 +534,7 @@ func TestReceiptOfAnotherPaymentSettlesNothing(t *testing.T) {
 			ctx := t.Context()
 			s, _, small, large, collection := twoRefunds(t)
 			one, two := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
-			attest := func(of exchange.PayoutObject, receipt string) error {
+			attest := func(of exchange.MomoObject, receipt string) error {
 				c, err := s.ProposeReceipt(ctx, of, receipt, one)
 				if err != nil {
 					t.Fatal(err)
@@ -542,30 +542,30 @@ func TestReceiptOfAnotherPaymentSettlesNothing(t *testing.T) {
 				_, err = s.ConfirmChange(ctx, c.ID, "", two)
 				return err
 			}
-			if err := attest(large.Pays(), "UKL0000001"); err != nil {
+			if err := attest(large.Object, "UKL0000001"); err != nil {
 				t.Fatal(err)
 			}
 			if refused {
 				if _, err := s.RecordFailure(ctx, small.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := failRefund(t, s, small.RefundID, "2040"); err != nil {
+				if _, err := failRefund(t, s, small.Object.ID, "2040"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			settle := func(a exchange.PaymentAttempt, receipt string) error {
-				return s.SettlePayout(ctx, a.Pays(), a.ID, exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: receipt}, one)
+				return s.SettlePayout(ctx, a.Object, a.ID, exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: receipt}, one)
 			}
 			for receipt, code := range map[string]exchange.Code{"UKL0000001": exchange.CodeConflict, collection: exchange.CodeInvalid} {
-				_, err := s.ReceiptNeedsSecond(ctx, small.Pays(), receipt)
+				_, err := s.ReceiptNeedsSecond(ctx, small.Object, receipt)
 				wantFault(t, err, code)
 				wantFault(t, settle(small, receipt), exchange.CodeConflict)
-				wantFault(t, attest(small.Pays(), receipt), exchange.CodeConflict)
+				wantFault(t, attest(small.Object, receipt), exchange.CodeConflict)
 			}
 			if err := settle(large, "UKL0000001"); err != nil {
 				t.Fatal(err)
 			}
-			if r, err := s.Refund(ctx, small.RefundID); err != nil || r.Status == exchange.RefundCompleted {
+			if r, err := s.Refund(ctx, small.Object.ID); err != nil || r.Status == exchange.RefundCompleted {
 				t.Errorf("the other refund is %s, %v", r.Status, err)
 			}
 			wantBooks(t, s)
@@ -579,7 +579,7 @@ func TestPayoutToSettleIsNotGuessed(t *testing.T) {
 	ctx := t.Context()
 	s, o, small, large, _ := twoRefunds(t)
 	one, two := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
-	c, err := s.ProposeReceipt(ctx, large.Pays(), "UKL0000001", one)
+	c, err := s.ProposeReceipt(ctx, large.Object, "UKL0000001", one)
 	if err == nil {
 		_, err = s.ConfirmChange(ctx, c.ID, "", two)
 	}
@@ -590,18 +590,18 @@ func TestPayoutToSettleIsNotGuessed(t *testing.T) {
 	wantFault(t, err, exchange.CodeInvalid)
 	_, _, err = s.PayoutToSettle(ctx, o, "UKL0000002", o.ID)
 	wantFault(t, err, exchange.CodeInvalid)
-	for named, want := range map[uuid.UUID]exchange.PaymentAttempt{small.RefundID: small, large.RefundID: large, uuid.Nil: large} {
-		if of, sure, err := s.PayoutToSettle(ctx, o, "UKL0000001", named); err != nil || of != want.Pays() || !sure {
+	for named, want := range map[uuid.UUID]exchange.PaymentAttempt{small.Object.ID: small, large.Object.ID: large, uuid.Nil: large} {
+		if of, sure, err := s.PayoutToSettle(ctx, o, "UKL0000001", named); err != nil || of != want.Object || !sure {
 			t.Errorf("named %s: %+v, %t, %v", named, of, sure, err)
 		}
 	}
-	if _, err := completeRefund(t, s, small.RefundID, small.ID, storetest.Paid(t, small.Amount)); err != nil {
+	if _, err := completeRefund(t, s, small.Object.ID, small.ID, storetest.Paid(t, small.Amount)); err != nil {
 		t.Fatal(err)
 	}
-	if of, sure, err := s.PayoutToSettle(ctx, o, "UKL0000003", small.RefundID); err != nil || of != small.Pays() || !sure {
+	if of, sure, err := s.PayoutToSettle(ctx, o, "UKL0000003", small.Object.ID); err != nil || of != small.Object || !sure {
 		t.Errorf("a second payment of a completed refund: %+v, %t, %v", of, sure, err)
 	}
-	if of, sure, err := s.PayoutToSettle(ctx, o, "UKL0000003", uuid.Nil); err != nil || of != large.Pays() || sure {
+	if of, sure, err := s.PayoutToSettle(ctx, o, "UKL0000003", uuid.Nil); err != nil || of != large.Object || sure {
 		t.Errorf("the only open refund: %+v, %t, %v", of, sure, err)
 	}
 }
@@ -620,7 +620,7 @@ func TestDeclarationIsAboutAPayoutUnderWay(t *testing.T) {
 	if large.CreatedAt.Before(small.CreatedAt) {
 		older, younger = large, small
 	}
-	storetest.Exec(t, s, `BEGIN; ALTER TABLE refunds DISABLE TRIGGER USER; UPDATE refunds SET status = 'needs_review' WHERE id = '`+older.RefundID.String()+`';
+	storetest.Exec(t, s, `BEGIN; ALTER TABLE refunds DISABLE TRIGGER USER; UPDATE refunds SET status = 'needs_review' WHERE id = '`+older.Object.ID.String()+`';
 		ALTER TABLE refunds ENABLE TRIGGER USER; UPDATE refund_policy SET unknown_seconds = 0; COMMIT`)
 	one, two := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
 	c, err := s.ProposeUnpaid(ctx, o.ID, "not in the portal", one)

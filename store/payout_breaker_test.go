@@ -80,7 +80,7 @@ func failed(t *testing.T, s *store.Store, code string) exchange.Refund {
 }
 
 func begin(ctx context.Context, s *store.Store, r exchange.Refund) error {
-	_, err := s.BeginPayout(ctx, exchange.PayoutOfRefund(r.ID), exchange.PaymentAttempt{ID: uuid.New(), Provider: operator, Reference: "Refund"})
+	_, err := s.BeginPayout(ctx, exchange.RefundObject(r.ID), exchange.PaymentAttempt{ID: uuid.New(), Provider: operator, Reference: "Refund"})
 	return err
 }
 

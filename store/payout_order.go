@@ -134,10 +134,22 @@ type orderPayout struct {
 
 func payableOrder(p exchange.OrderPayout) exchange.Payable {
 	return exchange.Payable{
-		Object: exchange.PayoutOfOrder(p.OrderID), OrderID: p.OrderID, Amount: p.Amount, Phone: p.Phone, Reference: exchange.Order{ID: p.OrderID}.PaymentReference(),
+		Object: exchange.OrderObject(p.OrderID), OrderID: p.OrderID, Amount: p.Amount, Phone: p.Phone, Reference: exchange.Order{ID: p.OrderID}.PaymentReference(),
 		Status: string(p.Status), Paid: p.Status == exchange.PayoutCompleted, Receipt: p.Receipt, Claimed: p.Claimed,
 	}
 }
+
+func readOrderPayable(ctx context.Context, s *Store, id uuid.UUID) (exchange.Payable, error) {
+	p, err := s.OrderPayout(ctx, id)
+	return payableOrder(p), err
+}
+
+func lockOrderPayoutObject(ctx context.Context, t unitTx, id uuid.UUID) (payoutObject, error) {
+	o, p, err := t.lockedOrderPayout(ctx, id)
+	return &orderPayout{o, p}, err
+}
+
+func (x *orderPayout) parties() (owner, vendor uuid.UUID) { return x.o.CustomerID, x.o.VendorID }
 
 func (x *orderPayout) owes() exchange.Payable { return payableOrder(x.p) }
 

@@ -10,7 +10,7 @@ import (
 )
 
 const provenOrderPayout = `SELECT ` + attemptColumns + ` FROM payment_attempts
-WHERE order_id = $1 AND direction = 'payout' AND refund_id IS NULL AND status = 'succeeded' ORDER BY settled_at LIMIT 1`
+WHERE object_type = 'order' AND object_id = $1 AND direction = 'payout' AND status = 'succeeded' ORDER BY settled_at LIMIT 1`
 
 // KeepOrderPayout lets a payout stand that was proven after the order was given up: the payee keeps the shillings
 // instead of the crypto. The vendor pays for them and is owed the crypto, the refund ends with the payout's receipt,

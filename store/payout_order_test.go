@@ -37,7 +37,7 @@ func (x *sale) owe(t *testing.T) {
 // begin writes the try-th attempt to pay the order out.
 func (x *sale) begin(ctx context.Context, s *store.Store, try int) (exchange.PaymentAttempt, error) {
 	id := uuid.NewSHA1(x.order.ID, fmt.Appendf(nil, "try %d", try))
-	return s.BeginPayout(ctx, exchange.PayoutOfOrder(x.order.ID), exchange.PaymentAttempt{
+	return s.BeginPayout(ctx, exchange.OrderObject(x.order.ID), exchange.PaymentAttempt{
 		ID: id, Provider: "daraja", Reference: x.order.PaymentReference(), CallbackToken: "token-" + id.String(), WorkflowID: exchange.OffRampFlow(x.order.ID),
 	})
 }
@@ -346,7 +346,7 @@ func TestClaimStopsTheRefund(t *testing.T) {
 		t.Fatal("the payout is doubted from the beginning")
 	}
 	for range 2 {
-		if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
+		if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -362,12 +362,12 @@ func TestClaimStopsOtherPayouts(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), owing(t)
 	x.refused(t, x.begun(t, 1))
-	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
+	if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	_, err := x.begin(ctx, x.s, 2)
 	wantFault(t, err, exchange.CodeStateConflict)
-	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), false); err != nil {
+	if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), false); err != nil {
 		t.Fatal(err)
 	}
 	x.begun(t, 2)
@@ -441,8 +441,8 @@ func TestForbiddenRowsOfPayouts(t *testing.T) {
 	other := owing(t)
 	id := x.order.ID.String()
 	attempt := func(order, phone, amount, hold string) string {
-		return `INSERT INTO payment_attempts (id, direction, order_id, provider, status, asset, amount, phone, reference, hold_id, created_at)
-			SELECT gen_random_uuid(), 'payout', '` + order + `', 'daraja', 'created', 'KES', ` + amount + `, ` + phone + `, 'X', ` + hold + `, now() FROM order_payouts WHERE id = '` + id + `'`
+		return `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, hold_id, created_at)
+			SELECT gen_random_uuid(), 'payout', 'order', '` + order + `', 'daraja', 'created', 'KES', ` + amount + `, ` + phone + `, 'X', ` + hold + `, now() FROM order_payouts WHERE id = '` + id + `'`
 	}
 	try := func(s *store.Store, want, query string) {
 		t.Helper()
@@ -482,7 +482,7 @@ func TestForbiddenRowsOfPayouts(t *testing.T) {
 	try(x.s, "KV002", attempt(id, "phone", "amount", "(SELECT id FROM holds WHERE key LIKE 'offer:%' LIMIT 1)")) // not the float
 	x.refused(t, a)
 	try(x.s, "KV001", attempt(id, "phone", "amount", "gen_random_uuid()"))
-	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
+	if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	try(x.s, "KV002", `UPDATE order_payouts SET doubted = false`)

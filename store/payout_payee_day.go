@@ -20,8 +20,8 @@ const lockPayee = `SELECT pg_advisory_xact_lock(hashtextextended('kivuko payee '
 const promisedToPayee = `
 SELECT (SELECT coalesce(sum(o.fiat_amount), 0) FROM orders o WHERE o.payment_phone = $1 AND o.payment_method = 'momo' AND o.order_type LIKE 'OFF\_RAMP%' AND o.id <> $3
         AND (o.status IN ('pending', 'confirming', 'processing') OR (o.status = 'completed' AND o.completed_at >= $2)))
-    + (SELECT coalesce(sum(a.amount), 0) FROM payment_attempts a JOIN orders o ON o.id = a.order_id
-        WHERE a.direction = 'payout' AND a.phone = $1 AND (a.refund_id IS NOT NULL OR o.status NOT IN ('processing', 'completed'))
+    + (SELECT coalesce(sum(a.amount), 0) FROM payment_attempts a LEFT JOIN orders o ON o.id = a.order_id
+        WHERE a.direction = 'payout' AND a.phone = $1 AND (o.id IS NULL OR o.status NOT IN ('processing', 'completed'))
             AND (a.status IN ('created', 'unknown', 'accepted') OR (a.status = 'succeeded' AND a.settled_at >= $2)))`
 
 // kenyaMidnight is the start of the day in Kenya.

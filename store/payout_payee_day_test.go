@@ -79,7 +79,7 @@ func TestRefundKeepsThePayeesDailyLimit(t *testing.T) {
 	storetest.Exec(t, x.s, `ALTER TABLE refunds ENABLE TRIGGER USER`)
 	x.payeeDay(t, "2000")
 	begin := func() error {
-		_, err := x.s.BeginPayout(ctx, exchange.PayoutOfRefund(refund.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "Refund"})
+		_, err := x.s.BeginPayout(ctx, exchange.RefundObject(refund.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "Refund"})
 		return err
 	}
 	x.begun(t, 1)
@@ -87,8 +87,9 @@ func TestRefundKeepsThePayeesDailyLimit(t *testing.T) {
 	if r, err := x.s.Refund(ctx, refund.ID); err != nil || r.Status != exchange.RefundPending {
 		t.Errorf("the refund is %s, %v", r.Status, err)
 	}
-	state := x.past(ctx, t, `INSERT INTO payment_attempts (id, direction, order_id, refund_id, provider, status, asset, amount, phone, reference, created_at)
-		SELECT gen_random_uuid(), 'payout', order_id, id, 'daraja', 'created', asset, amount, phone, 'Refund', now() FROM refunds`)
+	state := x.past(ctx, t, `UPDATE refunds SET status = 'processing', version = version + 1;
+		INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
+		SELECT gen_random_uuid(), 'payout', 'refund', id, 'daraja', 'created', asset, amount, phone, 'Refund', now() FROM refunds`)
 	if state != "KV056" {
 		t.Errorf("past the code: %s", state)
 	}

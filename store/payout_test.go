@@ -14,7 +14,7 @@ import (
 
 func completeOrder(t *testing.T, s *store.Store, order, attempt uuid.UUID, obs exchange.Observation) (exchange.OrderPayout, error) {
 	t.Helper()
-	if _, err := s.CompletePayout(t.Context(), exchange.PayoutOfOrder(order), attempt, obs); err != nil {
+	if _, err := s.CompletePayout(t.Context(), exchange.OrderObject(order), attempt, obs); err != nil {
 		return exchange.OrderPayout{}, err
 	}
 	return s.OrderPayout(t.Context(), order)
@@ -22,7 +22,7 @@ func completeOrder(t *testing.T, s *store.Store, order, attempt uuid.UUID, obs e
 
 func failOrder(t *testing.T, s *store.Store, order uuid.UUID, code string) (exchange.OrderPayout, error) {
 	t.Helper()
-	if _, err := s.FailPayout(t.Context(), exchange.PayoutOfOrder(order), code); err != nil {
+	if _, err := s.FailPayout(t.Context(), exchange.OrderObject(order), code); err != nil {
 		return exchange.OrderPayout{}, err
 	}
 	return s.OrderPayout(t.Context(), order)
@@ -30,7 +30,7 @@ func failOrder(t *testing.T, s *store.Store, order uuid.UUID, code string) (exch
 
 func completeRefund(t *testing.T, s *store.Store, refund, attempt uuid.UUID, obs exchange.Observation) (exchange.Refund, error) {
 	t.Helper()
-	if _, err := s.CompletePayout(t.Context(), exchange.PayoutOfRefund(refund), attempt, obs); err != nil {
+	if _, err := s.CompletePayout(t.Context(), exchange.RefundObject(refund), attempt, obs); err != nil {
 		return exchange.Refund{}, err
 	}
 	return s.Refund(t.Context(), refund)
@@ -38,7 +38,7 @@ func completeRefund(t *testing.T, s *store.Store, refund, attempt uuid.UUID, obs
 
 func failRefund(t *testing.T, s *store.Store, refund uuid.UUID, code string) (exchange.Refund, error) {
 	t.Helper()
-	if _, err := s.FailPayout(t.Context(), exchange.PayoutOfRefund(refund), code); err != nil {
+	if _, err := s.FailPayout(t.Context(), exchange.RefundObject(refund), code); err != nil {
 		return exchange.Refund{}, err
 	}
 	return s.Refund(t.Context(), refund)

@@ -147,7 +147,7 @@ func (t unitTx) openDifference(ctx context.Context, run exchange.Reconciliation,
 	if amount.Sign() < 0 {
 		amount = amount.Neg()
 	}
-	x, err := t.openException(ctx, exchange.Order{}, exchange.PaymentException{
+	x, err := t.openException(ctx, uuid.Nil, exchange.PaymentException{
 		Kind: exchange.ExcReconciliation, Receipt: "reconciliation:" + id.String(), Amount: amount,
 	})
 	if err != nil {

@@ -81,7 +81,9 @@ func (s *Store) PaidTwiceBy(ctx context.Context, attempt uuid.UUID) (exchange.Pa
 	return rows[0], true, nil
 }
 
-const readPayouts = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE order_id = $1 AND direction = 'payout' ORDER BY created_at DESC LIMIT 100`
+const readPayouts = `SELECT ` + attemptColumns + ` FROM payment_attempts
+WHERE (object_type, object_id) IN (SELECT 'order', $1::uuid UNION ALL SELECT 'refund', r.id FROM refunds r WHERE r.order_id = $1) AND direction = 'payout'
+ORDER BY created_at DESC LIMIT 100`
 
 // Payouts lists the payouts of an order and its refunds, newest first, at most a hundred.
 func (s *Store) Payouts(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error) {

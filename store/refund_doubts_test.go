@@ -59,7 +59,7 @@ func TestRefundPaidTwiceIsBooked(t *testing.T) {
 	if _, found, err := s.PaidTwiceBy(ctx, first.ID); err != nil || found {
 		t.Errorf("the first has an exception, %v", err)
 	}
-	if all, err := s.Payouts(ctx, refund.OrderID); err != nil || len(all) != 2 || all[0].RefundID != refund.ID {
+	if all, err := s.Payouts(ctx, refund.OrderID); err != nil || len(all) != 2 || all[0].Object != exchange.RefundObject(refund.ID) {
 		t.Errorf("the payouts are %+v, %v", all, err)
 	}
 	a, err := s.Attempt(ctx, second.ID)
@@ -143,7 +143,7 @@ func TestRefundThatWasNeverSentIsResolved(t *testing.T) {
 	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
 	refund, _ := underpaid(t, s)
 	done := twice(t, sameRefund, func() (exchange.Refund, error) {
-		err := s.SettlePayout(ctx, exchange.PayoutOfRefund(refund.ID), uuid.Nil, exchange.Observation{State: exchange.SeenSucceeded, Receipt: "UKLMANUAL1", Class: exchange.ClassVouched}, officer)
+		err := s.SettlePayout(ctx, exchange.RefundObject(refund.ID), uuid.Nil, exchange.Observation{State: exchange.SeenSucceeded, Receipt: "UKLMANUAL1", Class: exchange.ClassVouched}, officer)
 		if err != nil {
 			return refund, err
 		}
@@ -154,7 +154,7 @@ func TestRefundThatWasNeverSentIsResolved(t *testing.T) {
 	}
 	wantBalance(t, s, float(), "999000", "0")
 	wantBalance(t, s, refundsDue(), "0", "0")
-	_, err := s.BeginPayout(ctx, exchange.PayoutOfRefund(refund.ID), exchange.PaymentAttempt{ID: uuid.New()})
+	_, err := s.BeginPayout(ctx, exchange.RefundObject(refund.ID), exchange.PaymentAttempt{ID: uuid.New()})
 	if err == nil {
 		t.Error("a payout of a refund that is paid was begun")
 	}
@@ -183,7 +183,7 @@ func TestRefundIsHeldWhenSomebodyElsePaid(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"}
-			begun, err := s.BeginPayout(ctx, exchange.PayoutOfRefund(refund.ID), a)
+			begun, err := s.BeginPayout(ctx, exchange.RefundObject(refund.ID), a)
 			if err != nil || (begun.ID != a.ID) != c.held {
 				t.Fatalf("begun %+v, %v", begun, err)
 			}
@@ -194,7 +194,7 @@ func TestRefundIsHeldWhenSomebodyElsePaid(t *testing.T) {
 			if err != nil || now.Status != exchange.RefundNeedsReview || now.Detail != exchange.RefundPayerDiffers {
 				t.Errorf("held %+v, %v", now, err)
 			}
-			if begun, err := s.BeginPayout(ctx, exchange.PayoutOfRefund(refund.ID), a); err != nil || begun.ID == a.ID {
+			if begun, err := s.BeginPayout(ctx, exchange.RefundObject(refund.ID), a); err != nil || begun.ID == a.ID {
 				t.Errorf("a repetition pays it: %+v, %v", begun, err)
 			}
 			wantBalance(t, s, float(), "1000000", "0")
@@ -203,7 +203,7 @@ func TestRefundIsHeldWhenSomebodyElsePaid(t *testing.T) {
 			}
 			written := time.Now()
 			twice(t, sameRefund, func() (exchange.Refund, error) { return s.ConfirmPayee(ctx, refund.ID, written, officer) })
-			if begun, err := s.BeginPayout(ctx, exchange.PayoutOfRefund(refund.ID), a); err != nil || begun.ID != a.ID {
+			if begun, err := s.BeginPayout(ctx, exchange.RefundObject(refund.ID), a); err != nil || begun.ID != a.ID {
 				t.Errorf("confirmed, %+v, %v", begun, err)
 			}
 			wantBooks(t, s)
@@ -220,7 +220,7 @@ func TestClaimStopsOtherPayoutsOfARefund(t *testing.T) {
 			t.Parallel()
 			ctx, x := t.Context(), &sale{s: storetest.New(t)}
 			refund, _ := underpaid(t, x.s)
-			of, first := exchange.PayoutOfRefund(refund.ID), payout(t, x.s, refund)
+			of, first := exchange.RefundObject(refund.ID), payout(t, x.s, refund)
 			if _, err := x.s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
 				t.Fatal(err)
 			}
@@ -236,8 +236,8 @@ func TestClaimStopsOtherPayoutsOfARefund(t *testing.T) {
 					t.Errorf("the refund is %+v, %v", p, err)
 				}
 			}
-			another := `INSERT INTO payment_attempts (id, direction, order_id, refund_id, provider, status, asset, amount, phone, reference, created_at)
-				SELECT gen_random_uuid(), 'payout', order_id, id, 'daraja', 'created', asset, amount, phone, 'Refund', now() FROM refunds`
+			another := `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
+				SELECT gen_random_uuid(), 'payout', 'refund', id, 'daraja', 'created', asset, amount, phone, 'Refund', now() FROM refunds`
 			doubt(true)
 			_, err := x.s.BeginPayout(ctx, of, exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"})
 			wantFault(t, err, exchange.CodeStateConflict)

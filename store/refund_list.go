@@ -183,10 +183,22 @@ type refundPayout struct {
 
 func payableRefund(r exchange.Refund) exchange.Payable {
 	return exchange.Payable{
-		Object: exchange.PayoutOfRefund(r.ID), OrderID: r.OrderID, Amount: r.Amount, Phone: r.Phone, Reference: "Refund",
+		Object: exchange.RefundObject(r.ID), OrderID: r.OrderID, Amount: r.Amount, Phone: r.Phone, Reference: "Refund",
 		Status: string(r.Status), Paid: r.Status == exchange.RefundCompleted, Receipt: r.Receipt, Claimed: r.Claimed,
 	}
 }
+
+func readRefundPayable(ctx context.Context, s *Store, id uuid.UUID) (exchange.Payable, error) {
+	r, err := s.Refund(ctx, id)
+	return payableRefund(r), err
+}
+
+func lockRefundPayoutObject(ctx context.Context, t unitTx, id uuid.UUID) (payoutObject, error) {
+	o, r, err := t.lockedRefund(ctx, id)
+	return &refundPayout{o, r}, err
+}
+
+func (x *refundPayout) parties() (owner, vendor uuid.UUID) { return x.o.CustomerID, x.o.VendorID }
 
 func (x *refundPayout) owes() exchange.Payable { return payableRefund(x.r) }
 

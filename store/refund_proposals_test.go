@@ -71,7 +71,7 @@ var decisionsByTwo = map[string]func(*testing.T) decidedByTwo{
 			_, _, err := s.RefundOrder(t.Context(), o.ID, "nothing works", by)
 			return err
 		}, `INSERT INTO refunds (id, order_id, attempt_id, collection, asset, amount, phone, reason, status, created_at, updated_at)
-			SELECT gen_random_uuid(), c.order_id, c.attempt_id, c.receipt, c.asset, c.amount, a.phone, 'x', 'pending', now(), now()
+			SELECT gen_random_uuid(), c.object_id, c.attempt_id, c.receipt, c.asset, c.amount, a.phone, 'x', 'pending', now(), now()
 			FROM collections c JOIN payment_attempts a ON a.id = c.attempt_id`}
 	},
 	"a payee": func(t *testing.T) decidedByTwo {
@@ -83,7 +83,7 @@ var decisionsByTwo = map[string]func(*testing.T) decidedByTwo{
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.BeginPayout(t.Context(), exchange.PayoutOfRefund(refund.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"}); err != nil {
+		if _, err := s.BeginPayout(t.Context(), exchange.RefundObject(refund.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"}); err != nil {
 			t.Fatal(err)
 		}
 		lowerRefundLimit(t, s)
@@ -177,8 +177,8 @@ func TestPayoutsOfRefundsAreGuarded(t *testing.T) {
 	underpaid(t, x.s)
 	const begin = `UPDATE refunds SET status = 'processing', version = version + 1;`
 	insert := func(amount, phone string) string {
-		return `INSERT INTO payment_attempts (id, direction, order_id, refund_id, provider, status, asset, amount, phone, reference, created_at)
-			SELECT gen_random_uuid(), 'payout', order_id, id, 'daraja', 'created', asset, ` + amount + `, ` + phone + `, 'Refund', now() FROM refunds;`
+		return `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
+			SELECT gen_random_uuid(), 'payout', 'refund', id, 'daraja', 'created', asset, ` + amount + `, ` + phone + `, 'Refund', now() FROM refunds;`
 	}
 	for name, c := range map[string]struct{ query, want string }{
 		"not under way":     {insert("amount", "phone"), "KV001"},

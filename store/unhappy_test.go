@@ -115,11 +115,11 @@ func payout(t *testing.T, s *store.Store, r exchange.Refund) exchange.PaymentAtt
 	t.Helper()
 	id := storetest.NewID(t)
 	a := exchange.PaymentAttempt{ID: id, Provider: "daraja", Reference: "REFUND", CallbackToken: id.String(), WorkflowID: "refund:" + r.ID.String()}
-	begun, err := s.BeginPayout(t.Context(), exchange.PayoutOfRefund(r.ID), a)
+	begun, err := s.BeginPayout(t.Context(), exchange.RefundObject(r.ID), a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.BeginPayout(t.Context(), exchange.PayoutOfRefund(r.ID), a)
+	again, err := s.BeginPayout(t.Context(), exchange.RefundObject(r.ID), a)
 	if err != nil || again.ID != begun.ID || again.Version != begun.Version {
 		t.Fatalf("begun again %+v, %v", again, err)
 	}
@@ -220,7 +220,7 @@ func TestRefundWaitsForFloat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.BeginPayout(t.Context(), exchange.PayoutOfRefund(out.Refund.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"})
+	_, err = s.BeginPayout(t.Context(), exchange.RefundObject(out.Refund.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"})
 	wantFault(t, err, exchange.CodeInsufficientFunds)
 	r, err := s.Refund(t.Context(), out.Refund.ID)
 	if err != nil || r.Status != exchange.RefundPending {
@@ -360,14 +360,11 @@ func TestAttemptsKeepWhatIsCertain(t *testing.T) {
 	m := storetest.NewMarket(t, s)
 	o := m.Order(t, s, "10")
 	a := storetest.Attempt(t, s, o)
-	again, created, err := s.BeginAttempt(ctx, exchange.PaymentAttempt{ID: a.ID, Direction: exchange.Collection, OrderID: o.ID, Amount: a.Amount})
+	again, created, err := s.BeginCollection(ctx, exchange.OrderObject(o.ID), exchange.PaymentAttempt{ID: a.ID})
 	if err != nil || created || again.ID != a.ID || again.CallbackToken != "" {
 		t.Errorf("begun again: created %t, %v", created, err)
 	}
-	_, _, err = s.BeginAttempt(ctx, exchange.PaymentAttempt{
-		ID: storetest.NewID(t), Direction: exchange.Collection, OrderID: o.ID, Provider: "daraja",
-		Amount: a.Amount, Phone: a.Phone, Reference: a.Reference,
-	})
+	_, _, err = s.BeginCollection(ctx, exchange.OrderObject(o.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja"})
 	wantFault(t, err, exchange.CodeConflict) // one open attempt
 	found, err := s.AttemptByToken(ctx, a.CallbackToken)
 	if err != nil || found.ID != a.ID {

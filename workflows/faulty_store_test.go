@@ -89,6 +89,14 @@ func (s *faultyStore) CloseOrder(ctx context.Context, id uuid.UUID, to exchange.
 	return result(s, "CloseOrder", func() (exchange.Order, error) { return s.Store.CloseOrder(ctx, id, to, detail, by) })
 }
 
+func (s *faultyStore) Collectable(ctx context.Context, of exchange.MomoObject) (exchange.Collectable, error) {
+	return result(s, "Collectable", func() (exchange.Collectable, error) { return s.Store.Collectable(ctx, of) })
+}
+
+func (s *faultyStore) SetCollectionDetail(ctx context.Context, of exchange.MomoObject, detail string) error {
+	return s.around("SetCollectionDetail", func() error { return s.Store.SetCollectionDetail(ctx, of, detail) })
+}
+
 func (s *faultyStore) SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error {
 	return s.around("SetOrderDetail", func() error { return s.Store.SetOrderDetail(ctx, id, detail) })
 }
@@ -120,8 +128,8 @@ func (s *faultyStore) KeepParked(ctx context.Context, p exchange.ParkedFlow) err
 	return s.around("KeepParked", func() error { return s.Store.KeepParked(ctx, p) })
 }
 
-func (s *faultyStore) BeginAttempt(ctx context.Context, a exchange.PaymentAttempt) (exchange.PaymentAttempt, bool, error) {
-	return results(s, "BeginAttempt", func() (exchange.PaymentAttempt, bool, error) { return s.Store.BeginAttempt(ctx, a) })
+func (s *faultyStore) BeginCollection(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, bool, error) {
+	return results(s, "BeginCollection", func() (exchange.PaymentAttempt, bool, error) { return s.Store.BeginCollection(ctx, of, a) })
 }
 
 func (s *faultyStore) Attempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAttempt, error) {
@@ -217,23 +225,23 @@ func (s *faultyStore) RecordFinal(ctx context.Context, id uuid.UUID, ok bool, bl
 	})
 }
 
-func (s *faultyStore) Payable(ctx context.Context, of exchange.PayoutObject) (exchange.Payable, error) {
+func (s *faultyStore) Payable(ctx context.Context, of exchange.MomoObject) (exchange.Payable, error) {
 	return result(s, "Payable", func() (exchange.Payable, error) { return s.Store.Payable(ctx, of) })
 }
 
-func (s *faultyStore) BeginPayout(ctx context.Context, of exchange.PayoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+func (s *faultyStore) BeginPayout(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	return result(s, "BeginPayout", func() (exchange.PaymentAttempt, error) { return s.Store.BeginPayout(ctx, of, a) })
 }
 
-func (s *faultyStore) CompletePayout(ctx context.Context, of exchange.PayoutObject, attempt uuid.UUID, o exchange.Observation) (exchange.Payable, error) {
+func (s *faultyStore) CompletePayout(ctx context.Context, of exchange.MomoObject, attempt uuid.UUID, o exchange.Observation) (exchange.Payable, error) {
 	return result(s, "CompletePayout", func() (exchange.Payable, error) { return s.Store.CompletePayout(ctx, of, attempt, o) })
 }
 
-func (s *faultyStore) SettlePayout(ctx context.Context, of exchange.PayoutObject, attempt uuid.UUID, o exchange.Observation, by exchange.Principal) error {
+func (s *faultyStore) SettlePayout(ctx context.Context, of exchange.MomoObject, attempt uuid.UUID, o exchange.Observation, by exchange.Principal) error {
 	return s.around("SettlePayout", func() error { return s.Store.SettlePayout(ctx, of, attempt, o, by) })
 }
 
-func (s *faultyStore) FailPayout(ctx context.Context, of exchange.PayoutObject, code string) (exchange.Payable, error) {
+func (s *faultyStore) FailPayout(ctx context.Context, of exchange.MomoObject, code string) (exchange.Payable, error) {
 	return result(s, "FailPayout", func() (exchange.Payable, error) { return s.Store.FailPayout(ctx, of, code) })
 }
 

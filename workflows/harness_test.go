@@ -337,7 +337,7 @@ func (w *harness) accounted(t checker, in []moved) {
 }
 
 func (w *harness) attemptList() []exchange.PaymentAttempt {
-	prompts, err := w.store.Collections(w.t.Context(), w.request.ID)
+	prompts, err := w.store.Collections(w.t.Context(), exchange.OrderObject(w.request.ID))
 	if err != nil {
 		w.t.Error(err)
 	}

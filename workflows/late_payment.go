@@ -26,7 +26,7 @@ var lateLooks = []time.Duration{
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
 }
 
-// LatePayment watches an attempt whose order has ended. The operator sometimes reports success after failure. Money that
+// LatePayment watches an attempt whose order, or other object, has ended. The operator sometimes reports success after failure. Money that
 // arrives then becomes an exception. It is refunded by rule when the customer had cancelled the order; otherwise an operator
 // decides about it. The flow pays the refund. It never changes the order.
 func LatePayment(ctx workflow.Context, in LatePaymentInput) (LatePaymentResult, error) {
@@ -53,6 +53,9 @@ func (f *latePayment) handlers(ctx workflow.Context) error {
 		objects := []activities.ObjectRef{}
 		if f.found.Exception != uuid.Nil {
 			objects = append(objects, activities.ObjectRef{Type: activities.ObjectException, ID: f.found.Exception})
+		}
+		if of, is := f.in.another(); is {
+			return append(objects, activities.ObjectRef{Type: string(of.Type), ID: of.ID})
 		}
 		if f.in.OrderID == uuid.Nil { // known after the first look
 			return append(objects, activities.ObjectRef{Type: activities.ObjectOrder, ID: f.found.Order.OrderID})
@@ -145,8 +148,8 @@ func (f *latePayment) settle(ctx workflow.Context) string {
 		f.giveBack(ctx, f.found.RefundID)
 		return LateRefunded
 	}
-	if f.found.Exception == uuid.Nil && f.found.Order.Status == exchange.OrderProcessing {
-		f.wakeOrder(ctx)
+	if _, another := f.in.another(); f.found.Exception == uuid.Nil && (another || f.found.Order.Status == exchange.OrderProcessing) {
+		f.wakeHome(ctx)
 		return LateAccounted
 	}
 	var trouble error
@@ -187,12 +190,16 @@ func (f *latePayment) giveBack(ctx workflow.Context, refundID uuid.UUID) {
 	f.back.run(ctx)
 }
 
-// wakeOrder signals the order's own flow that the attempt paid the order while it was still waiting.
-func (f *latePayment) wakeOrder(ctx workflow.Context) {
+// wakeHome signals the flow of the order, or of the other object, that the attempt paid it while it was still waiting.
+func (f *latePayment) wakeHome(ctx workflow.Context) {
+	home := f.found.Home
+	if home == "" {
+		home = OnRampID(f.found.Order.OrderID)
+	}
 	ref := CallbackRef{AttemptID: f.in.AttemptID}
-	err := workflow.SignalExternalWorkflow(ctx, OnRampID(f.found.Order.OrderID), "", SignalCallback, ref).Get(ctx, nil)
+	err := workflow.SignalExternalWorkflow(ctx, home, "", SignalCallback, ref).Get(ctx, nil)
 	if err != nil {
-		workflow.GetLogger(ctx).Warn("the order's flow could not be notified", "error", err)
+		workflow.GetLogger(ctx).Warn("the flow that waits for the payment could not be notified", "error", err)
 	}
 }
 

@@ -24,9 +24,17 @@ type LatePayoutInput struct {
 	OrderID   uuid.UUID `json:"order_id"`
 }
 
+// LatePayoutOf is the input of the check of a payout.
+func LatePayoutOf(a exchange.PaymentAttempt) LatePayoutInput {
+	return LatePayoutInput{AttemptID: a.ID, RefundID: a.Object.RefundID(), OrderID: a.OrderID}
+}
+
 // pays returns what the payout pays.
-func (in LatePayoutInput) pays() exchange.PayoutObject {
-	return exchange.PaymentAttempt{OrderID: in.OrderID, RefundID: in.RefundID}.Pays()
+func (in LatePayoutInput) pays() exchange.MomoObject {
+	if in.RefundID != uuid.Nil {
+		return exchange.RefundObject(in.RefundID)
+	}
+	return exchange.OrderObject(in.OrderID)
 }
 
 // ofOrder reports whether the payout is the order's own.

@@ -68,17 +68,17 @@ func leaves(t *testing.T, detail string) leftBehind {
 func (l leftBehind) pays(t *testing.T, try int, p payer) {
 	t.Helper()
 	out := exchange.PaymentAttempt{
-		ID: activities.PayoutID(l.refund.ID, try), Direction: exchange.Payout, OrderID: l.a.OrderID, RefundID: l.refund.ID,
-		Provider: "daraja", Amount: l.refund.Amount, Phone: l.refund.Phone, Reference: "Refund", CallbackToken: "token of " + strconv.Itoa(try), WorkflowID: workflows.LatePaymentID(l.a.ID),
+		ID: activities.PayoutID(l.refund.ID, try), Provider: "daraja", CallbackToken: "token of " + strconv.Itoa(try), WorkflowID: workflows.LatePaymentID(l.a.ID),
 	}
-	if _, err := l.store.BeginPayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), out); err != nil {
+	out, err := l.store.BeginPayout(t.Context(), exchange.RefundObject(l.refund.ID), out)
+	if err != nil {
 		t.Fatal(err)
 	}
 	script := l.operator.script
 	l.operator.script = func(exchange.PaymentAttempt, int) payer { return p }
-	_, err := l.store.RecordSubmission(t.Context(), out.ID, l.operator.SubmitPayout(t.Context(), out))
+	_, err = l.store.RecordSubmission(t.Context(), out.ID, l.operator.SubmitPayout(t.Context(), out))
 	if err == nil && p.refuse != "" {
-		_, err = l.store.FailPayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), "refused")
+		_, err = l.store.FailPayout(t.Context(), exchange.RefundObject(l.refund.ID), "refused")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestWatchTakesUpAnOpenRefund(t *testing.T) {
 		"paid": {cancelled, func(t *testing.T, l leftBehind) {
 			l.pays(t, 1, payer{code: "0", early: true})
 			obs := exchange.Observation{Receipt: l.operator.paidOut(l.a.OrderID)[0].receipt}
-			if _, err := l.store.CompletePayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), activities.PayoutID(l.refund.ID, 1), obs); err != nil {
+			if _, err := l.store.CompletePayout(t.Context(), exchange.RefundObject(l.refund.ID), activities.PayoutID(l.refund.ID, 1), obs); err != nil {
 				t.Fatal(err)
 			}
 		}, false, workflows.LateAccounted},
@@ -142,7 +142,7 @@ func TestRefundWaitsWhileItsPayoutIsClaimed(t *testing.T) {
 	l := leaves(t, exchange.DetailCancelled)
 	l.pays(t, 1, payer{refuse: "2040"})
 	claim := func(claimed bool) {
-		if err := l.store.DoubtPayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), claimed); err != nil {
+		if err := l.store.DoubtPayout(t.Context(), exchange.RefundObject(l.refund.ID), claimed); err != nil {
 			t.Error(err)
 		}
 	}
@@ -230,7 +230,7 @@ func (l leftBehind) bothRun(t *testing.T, a exchange.PaymentAttempt, again bool)
 		as := func(id string) workflow.Context {
 			return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueFlows})
 		}
-		late := workflow.ExecuteChildWorkflow(as(a.WorkflowID), workflows.LatePayout, workflows.LatePayoutInput{AttemptID: a.ID, RefundID: a.RefundID, OrderID: a.OrderID})
+		late := workflow.ExecuteChildWorkflow(as(a.WorkflowID), workflows.LatePayout, workflows.LatePayoutOf(a))
 		var checked workflows.LatePayoutResult
 		var paid workflows.LatePaymentResult
 		err = workflow.ExecuteChildWorkflow(as(watch), workflows.LatePayment, workflows.LatePaymentInput{AttemptID: l.a.ID, OrderID: a.OrderID}).Get(ctx, &paid)
@@ -273,8 +273,8 @@ func TestWatchWaitsForTheRefundThatRuns(t *testing.T) {
 		as := func(id string) workflow.Context {
 			return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueFlows})
 		}
-		earlier := workflow.ExecuteChildWorkflow(as(workflows.MomoPayoutID(exchange.PayoutOfRefund(l.refund.ID))), workflows.MomoPayout,
-			workflows.MomoPayoutInput{Object: exchange.PayoutOfRefund(l.refund.ID), OrderID: l.a.OrderID, Try: 1, Home: workflows.LatePaymentID(l.a.ID)})
+		earlier := workflow.ExecuteChildWorkflow(as(workflows.MomoPayoutID(exchange.RefundObject(l.refund.ID))), workflows.MomoPayout,
+			workflows.MomoPayoutInput{Object: exchange.RefundObject(l.refund.ID), OrderID: l.a.OrderID, Try: 1, Home: workflows.LatePaymentID(l.a.ID)})
 		if err := earlier.GetChildWorkflowExecution().Get(ctx, nil); err != nil {
 			return out, err
 		}

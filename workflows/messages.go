@@ -90,11 +90,23 @@ type CryptoPayoutResult struct {
 	TxID      string `json:"tx_id,omitempty"`
 }
 
-// LatePaymentInput starts the watch over an attempt whose order has ended.
+// LatePaymentInput starts the watch over an attempt whose order, or other object, has ended.
 type LatePaymentInput struct {
 	AttemptID uuid.UUID `json:"attempt_id"`
-	// OrderID lets operators reach the watch by commands about the order before it has seen the attempt.
-	OrderID uuid.UUID `json:"order_id,omitzero"`
+	// OrderID lets operators reach the watch by commands about the order before it has seen the attempt; zero for another
+	// object.
+	OrderID uuid.UUID           `json:"order_id,omitzero"`
+	Object  exchange.MomoObject `json:"object,omitzero"`
+}
+
+// WatchOf is the input of the watch over an attempt.
+func WatchOf(a exchange.PaymentAttempt) LatePaymentInput {
+	return LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID, Object: a.Object}
+}
+
+// another returns the object of the watch if it is no order.
+func (in LatePaymentInput) another() (exchange.MomoObject, bool) {
+	return in.Object, in.Object.Type != "" && in.Object.Type != exchange.MomoOrder
 }
 
 // LatePaymentResult is how the watch ended.

@@ -13,9 +13,9 @@ import (
 // MomoPayoutInput starts one attempt to pay out an object. Try counts the attempts: the next may be made only after the
 // previous one was definitely refused.
 type MomoPayoutInput struct {
-	Object  exchange.PayoutObject `json:"object"`
-	OrderID uuid.UUID             `json:"order_id"` // commands about this order reach the attempt
-	Try     int                   `json:"try"`
+	Object  exchange.MomoObject `json:"object"`
+	OrderID uuid.UUID           `json:"order_id"` // commands about this order reach the attempt
+	Try     int                 `json:"try"`
 	// Home is the flow that the operator's callbacks go to: this one, or one that passes them on.
 	Home string `json:"home"`
 }
@@ -47,15 +47,15 @@ func MomoPayout(ctx workflow.Context, in MomoPayoutInput) (MomoPayoutResult, err
 
 // payoutReasons are the reasons to park, by what is paid: those of states of a payout, and of refusals by their class. A
 // refusal of another class has the reason of the state.
-var payoutReasons = map[exchange.PayoutKind]map[string]Reason{
-	exchange.PayoutOrder: {
+var payoutReasons = map[exchange.MomoObjectType]map[string]Reason{
+	exchange.MomoOrder: {
 		activities.PayoutPending: ReasonMomoUnknown, activities.PayoutDisputed: ReasonMomoDisagree, activities.PayoutRefused: ReasonMomoRefused,
 		activities.PayoutFloatShort: ReasonMomoFloat, activities.PayoutSuspended: ReasonMomoSuspended, activities.PayoutClaimed: ReasonMomoClaimed,
 		activities.PayoutTomorrow: ReasonMomoPayeeLimit, activities.PayoutUncleared: ReasonDepositScreening,
 		string(exchange.ClassCredential): ReasonMomoCredential, string(exchange.ClassPayeeLimit): ReasonMomoPayeeLimit,
 		string(exchange.ClassFloat): ReasonMomoFloat,
 	},
-	exchange.PayoutRefund: {
+	exchange.MomoRefund: {
 		activities.PayoutPending: ReasonRefundUnknown, activities.PayoutDisputed: ReasonRefundDisagree, activities.PayoutRefused: ReasonRefundRefused,
 		activities.PayoutFloatShort: ReasonRefundFloat, activities.PayoutSuspended: ReasonRefundSuspended, activities.PayoutHeld: ReasonRefundPayee,
 		activities.PayoutClaimed: ReasonRefundLate, activities.PayoutTomorrow: ReasonRefundPayeeLimit,
@@ -208,7 +208,7 @@ func (f *momoPayout) settled(ctx workflow.Context) bool {
 
 func (f *momoPayout) card() card {
 	c := card{title: "Payout is pending"}
-	if f.in.Object.Type == exchange.PayoutRefund {
+	if f.in.Object.Type == exchange.MomoRefund {
 		c.add("Refund", f.in.Object.ID.String())
 	}
 	c.add("Order", f.in.OrderID.String())

@@ -197,12 +197,12 @@ func TestMomoPayout(t *testing.T) {
 			want:   paidOut, parked: []workflows.Reason{workflows.ReasonStepFailed},
 		},
 	} {
-		for _, kind := range []exchange.PayoutKind{exchange.PayoutOrder, exchange.PayoutRefund} {
+		for _, kind := range []exchange.MomoObjectType{exchange.MomoOrder, exchange.MomoRefund} {
 			t.Run(s.name+" of "+string(kind), func(t *testing.T) {
 				w := newPayoutHarness(s.plan)
 				want, parked := s.want, s.parked
-				if kind == exchange.PayoutRefund {
-					w.of = exchange.PayoutOfRefund(uuid.NewSHA1(w.request.ID, []byte("refund")))
+				if kind == exchange.MomoRefund {
+					w.of = exchange.RefundObject(uuid.NewSHA1(w.request.ID, []byte("refund")))
 					want.Reason, parked = string(refundReasons[workflows.Reason(want.Reason)]), []workflows.Reason{}
 					for _, r := range s.parked {
 						parked = append(parked, refundReasons[r])

@@ -98,5 +98,5 @@ func wakeForPayment(ctx workflow.Context, w activities.StatementWaiting) {
 			return
 		}
 	}
-	startWatch(ctx, LatePaymentInput{AttemptID: w.AttemptID, OrderID: w.OrderID})
+	startWatch(ctx, LatePaymentInput{AttemptID: w.AttemptID, OrderID: w.OrderID, Object: w.Object})
 }

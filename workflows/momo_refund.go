@@ -12,7 +12,7 @@ import (
 
 // refundTries returns the tries to pay a refund. Its callbacks come to this flow, which forwards them.
 func (f *flow) refundTries(refundID, orderID, merchant uuid.UUID) *momoTries {
-	of := exchange.PayoutOfRefund(refundID)
+	of := exchange.RefundObject(refundID)
 	return &momoTries{
 		flow: f, in: MomoPayoutInput{Object: of, OrderID: orderID, Try: 1, Home: f.id},
 		child: child{

@@ -27,7 +27,7 @@ func TestSmoothSaleIsCheap(t *testing.T) {
 	m.deposit(time.Minute, 1, crypto("10"))
 	m.run(t)
 	m.sound(t)
-	if m.home != workflows.MomoPayoutID(exchange.PayoutOfOrder(m.request.ID)) {
+	if m.home != workflows.MomoPayoutID(exchange.OrderObject(m.request.ID)) {
 		t.Errorf("callbacks of the payout go to %s", m.home)
 	}
 	flow := workflows.OffRampID(m.request.ID)

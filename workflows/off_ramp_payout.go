@@ -11,7 +11,7 @@ import (
 // to the child directly: to forward them from here would cost this flow two tasks each.
 func (f *offRamp) payOut(ctx workflow.Context) {
 	f.moved(ctx, StagePayout, WaitsForMomo, "the mobile money operator")
-	of := exchange.PayoutOfOrder(f.order.OrderID)
+	of := exchange.OrderObject(f.order.OrderID)
 	p := &momoTries{
 		flow: &f.flow, in: MomoPayoutInput{Object: of, OrderID: f.order.OrderID, Try: 1, Home: MomoPayoutID(of)},
 		child: child{

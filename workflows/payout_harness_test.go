@@ -31,11 +31,11 @@ func (r *payoutRows) payable() exchange.Payable {
 	}
 }
 
-func (r *payoutRows) Payable(context.Context, exchange.PayoutObject) (exchange.Payable, error) {
+func (r *payoutRows) Payable(context.Context, exchange.MomoObject) (exchange.Payable, error) {
 	return tx(r.book, "Payable", func() (exchange.Payable, error) { return r.payable(), nil })
 }
 
-func (r *payoutRows) BeginPayout(_ context.Context, of exchange.PayoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+func (r *payoutRows) BeginPayout(_ context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	return tx(r.book, "BeginPayout", func() (exchange.PaymentAttempt, error) {
 		if old, ok := r.attempts[a.ID]; ok {
 			return old, nil
@@ -50,9 +50,7 @@ func (r *payoutRows) BeginPayout(_ context.Context, of exchange.PayoutObject, a 
 			return a, err
 		}
 		r.payout.Status = exchange.PayoutProcessing
-		if a.CreatedAt = r.now(); of.Type == exchange.PayoutRefund {
-			a.RefundID = of.ID
-		}
+		a.CreatedAt, a.Object = r.now(), of
 		stored := a
 		stored.CallbackToken = ""
 		r.attempts[a.ID] = stored
@@ -60,7 +58,7 @@ func (r *payoutRows) BeginPayout(_ context.Context, of exchange.PayoutObject, a 
 	})
 }
 
-func (r *payoutRows) CompletePayout(_ context.Context, _ exchange.PayoutObject, attempt uuid.UUID, o exchange.Observation) (exchange.Payable, error) {
+func (r *payoutRows) CompletePayout(_ context.Context, _ exchange.MomoObject, attempt uuid.UUID, o exchange.Observation) (exchange.Payable, error) {
 	return tx(r.book, "CompletePayout", func() (exchange.Payable, error) {
 		a := r.attempts[attempt]
 		switch {
@@ -83,7 +81,7 @@ func (r *payoutRows) CompletePayout(_ context.Context, _ exchange.PayoutObject, 
 	})
 }
 
-func (r *payoutRows) FailPayout(_ context.Context, _ exchange.PayoutObject, code string) (exchange.Payable, error) {
+func (r *payoutRows) FailPayout(_ context.Context, _ exchange.MomoObject, code string) (exchange.Payable, error) {
 	return tx(r.book, "FailPayout", func() (exchange.Payable, error) {
 		for _, a := range r.attempts {
 			if a.Status == exchange.AttemptCreated || a.Status == exchange.AttemptUnknown || a.Status == exchange.AttemptAccepted {
@@ -97,12 +95,12 @@ func (r *payoutRows) FailPayout(_ context.Context, _ exchange.PayoutObject, code
 	})
 }
 
-func (r *payoutRows) SettlePayout(ctx context.Context, of exchange.PayoutObject, attempt uuid.UUID, o exchange.Observation, _ exchange.Principal) error {
+func (r *payoutRows) SettlePayout(ctx context.Context, of exchange.MomoObject, attempt uuid.UUID, o exchange.Observation, _ exchange.Principal) error {
 	_, err := r.CompletePayout(ctx, of, attempt, o)
 	return err
 }
 
-func (r *payoutRows) DoubtPayout(_ context.Context, _ exchange.PayoutObject, claimed bool) error {
+func (r *payoutRows) DoubtPayout(_ context.Context, _ exchange.MomoObject, claimed bool) error {
 	return run(r.book, "DoubtPayout", func() error {
 		r.payout.Doubted, r.payout.Claimed = r.payout.Doubted || claimed, claimed
 		return nil
@@ -148,7 +146,7 @@ func (r *payoutRows) Breaker(_ context.Context, provider string) (exchange.Break
 type payoutHarness struct {
 	*harness
 	rows *payoutRows
-	of   exchange.PayoutObject
+	of   exchange.MomoObject
 }
 
 func newPayoutHarness(plans ...payer) *payoutHarness {
@@ -157,7 +155,7 @@ func newPayoutHarness(plans ...payer) *payoutHarness {
 	w.book.now = w.env.Now
 	w.request.ID = uuid.MustParse("0192f0a0-0000-7000-8000-000000000001")
 	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(plans, n, payer{}) }
-	p := &payoutHarness{harness: w, of: exchange.PayoutOfOrder(w.request.ID), rows: &payoutRows{
+	p := &payoutHarness{harness: w, of: exchange.OrderObject(w.request.ID), rows: &payoutRows{
 		book: w.book, doubles: map[uuid.UUID]exchange.PaymentException{},
 		payout: exchange.OrderPayout{OrderID: w.request.ID, Rail: exchange.PayoutByMomo, Amount: money.Must(money.KES, "1293"), Phone: "254712345678", Status: exchange.PayoutPending},
 	}}

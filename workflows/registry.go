@@ -108,8 +108,8 @@ func OnRampID(order uuid.UUID) string { return onRampForm.of(order) }
 func OffRampID(order uuid.UUID) string { return offRampForm.of(order) }
 
 // MomoPayoutID is the id of the flow that pays out an order or a refund.
-func MomoPayoutID(of exchange.PayoutObject) string {
-	if of.Type == exchange.PayoutRefund {
+func MomoPayoutID(of exchange.MomoObject) string {
+	if of.Type == exchange.MomoRefund {
 		return refundForm.of(of.ID)
 	}
 	return momoPayoutForm.of(of.ID)

@@ -114,7 +114,7 @@ func paidOutRehearsals() map[workflows.Reason]rehearsal {
 		return rehearsal{retryOrResolve, func(t *testing.T, c *parkedCommand) {
 			w := newPayoutHarness(p)
 			c.mend = func() { mend(w) }
-			c.await(t, w.env, w.signs, workflows.MomoPayoutID(exchange.PayoutOfOrder(w.request.ID)), func() { w.command(c.verb) })
+			c.await(t, w.env, w.signs, workflows.MomoPayoutID(exchange.OrderObject(w.request.ID)), func() { w.command(c.verb) })
 			if got := w.pay(t); got != paidOut {
 				t.Errorf("it ended %+v", got)
 			}

@@ -168,7 +168,7 @@ func (b *book) ClaimDeclined(context.Context, uuid.UUID) (time.Time, error) {
 	return tx(b, "ClaimDeclined", func() (time.Time, error) { return time.Time{}, nil })
 }
 
-func (b *book) ReceiptNeedsSecond(context.Context, exchange.PayoutObject, string) (bool, error) {
+func (b *book) ReceiptNeedsSecond(context.Context, exchange.MomoObject, string) (bool, error) {
 	return tx(b, "ReceiptNeedsSecond", func() (bool, error) { return b.second, nil })
 }
 

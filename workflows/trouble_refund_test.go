@@ -45,7 +45,7 @@ func TestRefundSourcesDisagree(t *testing.T) {
 		},
 		check: all(refunded(price), func(t *testing.T, w *harness) {
 			for _, r := range w.refunds() {
-				w.signs.were(t, workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID)), workflows.ReasonRefundDisagree)
+				w.signs.were(t, workflows.MomoPayoutID(exchange.RefundObject(r.ID)), workflows.ReasonRefundDisagree)
 			}
 			if n := w.operator.counts[exchange.Payout]; n != 1 {
 				t.Errorf("%d payouts were sent", n)
@@ -123,8 +123,8 @@ func TestRefundMendsItself(t *testing.T) {
 		},
 		check: all(refunded(price), func(t *testing.T, w *harness) {
 			for _, r := range w.refunds() {
-				w.signs.were(t, workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID)), workflows.ReasonStepFailed)
-				if w.answers["alarm of "+workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID))] != nil {
+				w.signs.were(t, workflows.MomoPayoutID(exchange.RefundObject(r.ID)), workflows.ReasonStepFailed)
+				if w.answers["alarm of "+workflows.MomoPayoutID(exchange.RefundObject(r.ID))] != nil {
 					t.Error("the refund is parked although its checks succeed again")
 				}
 			}

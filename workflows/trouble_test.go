@@ -362,10 +362,9 @@ func lateAfter(t *testing.T, detail string) (*harness, exchange.PaymentAttempt) 
 		t.Fatal(err)
 	}
 	a := exchange.PaymentAttempt{
-		ID: activities.CollectionID(o.ID, 1), Direction: exchange.Collection, OrderID: o.ID, Provider: "daraja", Amount: o.Price.Fiat,
-		Phone: o.PaymentPhone, Reference: o.PaymentReference(), CallbackToken: "token", WorkflowID: workflows.OnRampID(o.ID),
+		ID: activities.CollectionID(o.ID, 1), Provider: "daraja", CallbackToken: "token", WorkflowID: workflows.OnRampID(o.ID),
 	}
-	if _, _, err = w.store.BeginAttempt(t.Context(), a); err == nil {
+	if _, _, err = w.store.BeginCollection(t.Context(), exchange.OrderObject(o.ID), a); err == nil {
 		_, err = w.store.RecordSubmission(t.Context(), a.ID, exchange.Submission{State: exchange.Accepted, Refs: refs(a)})
 	}
 	if err == nil {

@@ -37,7 +37,7 @@ func TestCatalogue17_NoCryptoGoesBackInDoubt(t *testing.T) {
 			w.approve(env, w.refund())
 		}))
 	w.wentBack(o)
-	w.parked(workflows.MomoPayoutID(exchange.PayoutOfOrder(r.ID)), workflows.ReasonMomoUnknown)
+	w.parked(workflows.MomoPayoutID(exchange.OrderObject(r.ID)), workflows.ReasonMomoUnknown)
 	w.parked(workflows.OffRampID(r.ID), workflows.ReasonRefundSecond)
 	w.books()
 }

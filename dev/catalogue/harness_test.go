@@ -318,7 +318,7 @@ func (w *harness) order(id uuid.UUID) exchange.Order {
 // attempts returns the prompts of an order, the first one first.
 func (w *harness) attempts(order uuid.UUID) []exchange.PaymentAttempt {
 	w.t.Helper()
-	all, err := w.store.Collections(w.t.Context(), order)
+	all, err := w.store.Collections(w.t.Context(), exchange.OrderObject(order))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -142,12 +142,12 @@ func TestCatalogue16_ResultAndStatusDisagree(t *testing.T) {
 			if refund.Status != exchange.RefundProcessing {
 				w.t.Errorf("the refund is %s", refund.Status)
 			}
-			if _, err := w.store.FailPayout(t.Context(), exchange.PayoutOfRefund(refund.ID), "the status said so"); exchange.CodeOf(err) != exchange.CodeStateConflict {
+			if _, err := w.store.FailPayout(t.Context(), exchange.RefundObject(refund.ID), "the status said so"); exchange.CodeOf(err) != exchange.CodeStateConflict {
 				w.t.Errorf("another payout could be made: %v", err)
 			}
 			w.sendCommand(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
 		}))
-		w.parked(workflows.MomoPayoutID(exchange.PayoutOfRefund(w.refund().ID)), workflows.ReasonRefundDisagree)
+		w.parked(workflows.MomoPayoutID(exchange.RefundObject(w.refund().ID)), workflows.ReasonRefundDisagree)
 		w.once()
 	})
 }

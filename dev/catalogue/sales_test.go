@@ -172,7 +172,7 @@ func TestCatalogue12_NoSourceReportsThePayoutOfASale(t *testing.T) {
 				w.sendCommand(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
 			}))
 		w.sold(o)
-		w.parked(workflows.MomoPayoutID(exchange.PayoutOfOrder(r.ID)), workflows.ReasonMomoUnknown)
+		w.parked(workflows.MomoPayoutID(exchange.OrderObject(r.ID)), workflows.ReasonMomoUnknown)
 	})
 }
 
@@ -240,7 +240,7 @@ func TestCatalogue16_ResultAndStatusOfASaleDisagree(t *testing.T) {
 				w.sendCommand(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
 			}))
 		w.sold(o)
-		w.parked(workflows.MomoPayoutID(exchange.PayoutOfOrder(r.ID)), workflows.ReasonMomoDisagree)
+		w.parked(workflows.MomoPayoutID(exchange.OrderObject(r.ID)), workflows.ReasonMomoDisagree)
 	})
 }
 

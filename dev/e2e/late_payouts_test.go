@@ -165,7 +165,7 @@ func (w *harness) repeatResult(t *testing.T) (flow string) {
 	if err := w.db.QueryRowContext(t.Context(), `SELECT id FROM refunds WHERE order_id = $1`, o.ID).Scan(&refund); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.temporal.GetWorkflow(t.Context(), workflows.MomoPayoutID(exchange.PayoutOfRefund(refund)), "").Get(t.Context(), nil); err != nil {
+	if err := w.temporal.GetWorkflow(t.Context(), workflows.MomoPayoutID(exchange.RefundObject(refund)), "").Get(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	p := w.payoutTo(t, phone)

@@ -62,7 +62,7 @@ func orderRows() []row {
 		{"DeliverPayment/RecordVanished#?/*", "chain-tron", always(vanished)},
 		{"MakeWallet/*/*", "signer-tron", always(walletScenario{exchange.Tron})},
 		{"PromptPayer/*/*", "momo", always(bought)},
-		{"PromptPayer/BeginAttempt#1/after", "momo", always(unsent)},
+		{"PromptPayer/BeginCollection#1/after", "momo", always(unsent)},
 		{"PromptPayer/call#1/before", "momo", always(unsent)},
 		{"ConfirmPayment/call#?/*", "momo", always(bought)},
 		{"ConfirmPayment/AcceptPayment#?/*", "momo", always(bought)},

@@ -84,7 +84,7 @@ func (r *recorder) unanswered(t *testing.T) {
 		return nil
 	})
 	r.short(t)
-	flow := workflows.MomoPayoutID(exchange.PayoutOfOrder(o.ID))
+	flow := workflows.MomoPayoutID(exchange.OrderObject(o.ID))
 	if err := await(t.Context(), asked, func() error {
 		parked, err := w.needsAttention(t.Context(), flow)
 		if err == nil && !parked {

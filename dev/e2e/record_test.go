@@ -155,7 +155,7 @@ func (r *recorder) refunded(t *testing.T) {
 	r.harness.parked(t, workflows.OnRampID(o.ID))
 	r.harness.sendCommand(t, r.harness.operator(t), o.ID, "refund", map[string]any{"note": "the transfer failed"})
 	r.harness.ends(t, o.ID, "failed", "")
-	r.keep(t, workflows.MomoPayoutID(exchange.PayoutOfRefund(r.refund(t, o.ID))), "refund_paid")
+	r.keep(t, workflows.MomoPayoutID(exchange.RefundObject(r.refund(t, o.ID))), "refund_paid")
 	r.keep(t, workflows.CryptoPayoutID(r.payment(t, o.ID)), "crypto_payout_reverted")
 	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_refunded")
 }

@@ -1,13 +1,16 @@
 -- +goose Up
--- Mobile money: attempts to collect and to pay out, the provider's reports about them, money that fits no order, the
--- provider's terms, the float for payouts, and the breaker that stops payouts when the provider refuses our
+-- Mobile money: attempts to collect and to pay out for any object, the provider's reports about them, money that fits
+-- none, the provider's terms, the float for payouts, and the breaker that stops payouts when the provider refuses our
 -- credential.
 
 CREATE TABLE payment_attempts (
     id                  uuid            PRIMARY KEY,
     direction           text            NOT NULL CHECK (direction IN ('collection', 'payout')),
-    order_id            uuid            NOT NULL REFERENCES orders (id),
-    refund_id           uuid,
+    object_type         text            NOT NULL, -- what it is collected or paid out for
+    object_id           uuid            NOT NULL,
+    -- The object, in one column for each type, so that the database knows that it exists.
+    order_id            uuid            GENERATED ALWAYS AS (CASE object_type WHEN 'order' THEN object_id END) STORED REFERENCES orders (id),
+    refund_id           uuid            GENERATED ALWAYS AS (CASE object_type WHEN 'refund' THEN object_id END) STORED,
     provider            text            NOT NULL CHECK (char_length(provider) BETWEEN 1 AND 40),
     status              text            NOT NULL,
     soft                boolean         NOT NULL DEFAULT false,
@@ -33,19 +36,19 @@ CREATE TABLE payment_attempts (
     settled_at          timestamptz,
     version             bigint          NOT NULL DEFAULT 1,
     CONSTRAINT payment_attempts_token_key UNIQUE (token_hash),
-    CONSTRAINT payment_attempts_direction CHECK (direction = 'payout' OR refund_id IS NULL),
+    CONSTRAINT payment_attempts_object CHECK (num_nonnulls(order_id, refund_id) = 1),
+    CONSTRAINT payment_attempts_direction CHECK (object_type IN ('order') OR direction = 'payout'), -- the others are only paid out for
+    CONSTRAINT payment_attempts_object_key UNIQUE (object_type, object_id, id),
     CONSTRAINT payment_attempts_proof CHECK (status <> 'succeeded' OR (receipt <> '' AND moved > 0)),
     -- Officers find a receipt of money that moved, and declare money that did not.
     CONSTRAINT payment_attempts_class CHECK ((result_class <> 'vouched' OR status = 'succeeded')
         AND (result_class <> 'declared' OR status IN ('refused', 'failed')))
 );
--- While one attempt may still move money, a second must not begin: one collection of an order, one payout of a refund.
-CREATE UNIQUE INDEX payment_attempts_open_key ON payment_attempts (order_id, direction, coalesce(refund_id, '00000000-0000-0000-0000-000000000000'))
+-- While one attempt for an object may still move money, a second must not begin.
+CREATE UNIQUE INDEX payment_attempts_open_key ON payment_attempts (object_type, object_id, direction)
     WHERE status IN ('created', 'unknown', 'accepted');
 -- A receipt of the provider proves one movement.
 CREATE UNIQUE INDEX payment_attempts_receipt_key ON payment_attempts (receipt) WHERE receipt <> '';
-CREATE INDEX payment_attempts_order_idx ON payment_attempts (order_id, created_at);
-CREATE INDEX payment_attempts_refund_idx ON payment_attempts (refund_id) WHERE refund_id IS NOT NULL;
 -- The provider's id names one prompt: its query would else prove another.
 CREATE UNIQUE INDEX payment_attempts_checkout_key ON payment_attempts (checkout_request_id, provider) WHERE checkout_request_id <> '';
 CREATE INDEX payment_attempts_phone_idx ON payment_attempts (phone, created_at) WHERE direction = 'collection';
@@ -58,18 +61,22 @@ CREATE INDEX payment_attempts_payee_idx ON payment_attempts (phone, created_at) 
 CALL moves_by('payment_attempts', 'payment_attempt');
 -- A request is stored before it is sent to the provider, and a receipt is stored once.
 CALL same_columns('payment_attempts',
-    'direction, order_id, refund_id, provider, asset, amount, phone, reference, token_hash, hold_id');
+    'direction, object_type, object_id, provider, asset, amount, phone, reference, token_hash, hold_id');
 CREATE TRIGGER payment_attempts_closed BEFORE UPDATE ON payment_attempts FOR EACH ROW
     WHEN (OLD.receipt <> '' AND (OLD.receipt, OLD.moved) IS DISTINCT FROM (NEW.receipt, NEW.moved))
     EXECUTE FUNCTION refuse_change();
+-- What each type of object wants or owes.
+CREATE TRIGGER payment_attempts_of_purchase BEFORE INSERT ON payment_attempts FOR EACH ROW
+    WHEN (NEW.direction = 'collection' AND NEW.object_type = 'order') EXECUTE FUNCTION check_order_collection();
 CREATE TRIGGER payment_attempts_of_order BEFORE INSERT ON payment_attempts FOR EACH ROW
-    WHEN (NEW.direction = 'payout' AND NEW.refund_id IS NULL) EXECUTE FUNCTION check_order_payout();
+    WHEN (NEW.direction = 'payout' AND NEW.object_type = 'order') EXECUTE FUNCTION check_order_payout();
+CREATE TRIGGER payment_attempts_of_refund BEFORE INSERT ON payment_attempts FOR EACH ROW
+    WHEN (NEW.direction = 'payout' AND NEW.object_type = 'refund') EXECUTE FUNCTION check_refund_rail();
 CREATE CONSTRAINT TRIGGER payment_attempts_float AFTER INSERT ON payment_attempts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.direction = 'payout') EXECUTE FUNCTION check_payout_float();
 CREATE TRIGGER payment_attempts_doubt AFTER UPDATE ON payment_attempts FOR EACH ROW
-    WHEN (NEW.direction = 'payout' AND NEW.refund_id IS NULL AND NEW.status = 'unknown' AND OLD.status <> 'unknown')
+    WHEN (NEW.direction = 'payout' AND NEW.object_type = 'order' AND NEW.status = 'unknown' AND OLD.status <> 'unknown')
     EXECUTE FUNCTION doubt_order_payout();
-CREATE TRIGGER payment_attempts_rail BEFORE INSERT ON payment_attempts FOR EACH ROW WHEN (NEW.refund_id IS NOT NULL) EXECUTE FUNCTION check_refund_rail();
 CREATE TRIGGER payment_attempts_credential AFTER UPDATE ON payment_attempts FOR EACH ROW
     WHEN (NEW.direction = 'payout' AND OLD.status <> NEW.status AND NEW.status IN ('refused', 'failed', 'succeeded'))
     EXECUTE FUNCTION count_credential();
@@ -98,26 +105,29 @@ CREATE TABLE momo_receipts (
 CREATE INDEX momo_receipts_reference_idx ON momo_receipts (reference, paid_at);
 CALL append_only('momo_receipts');
 
--- Money booked as received, once per receipt. Its refunds never exceed it.
+-- Money booked as received, once per receipt, for the object of its attempt. Its refunds never exceed it.
 CREATE TABLE collections (
     receipt    text            PRIMARY KEY,
-    attempt_id uuid            NOT NULL REFERENCES payment_attempts (id),
-    order_id   uuid            NOT NULL REFERENCES orders (id),
+    attempt_id uuid            NOT NULL,
+    object_type text           NOT NULL,
+    object_id  uuid            NOT NULL,
     kind       text            NOT NULL CHECK (kind IN ('exact', 'over', 'under', 'late', 'duplicate')),
     asset      asset           NOT NULL,
     amount     positive_amount NOT NULL,
     refunded   zero_or_more    NOT NULL DEFAULT 0,
     created_at timestamptz     NOT NULL,
     kept       zero_or_more    NOT NULL DEFAULT 0, -- by the house or credited to another party, so it can't be refunded any more
-    CONSTRAINT collections_refunded CHECK (refunded + kept <= amount)
+    CONSTRAINT collections_refunded CHECK (refunded + kept <= amount),
+    CONSTRAINT collections_attempt_fkey FOREIGN KEY (object_type, object_id, attempt_id) REFERENCES payment_attempts (object_type, object_id, id)
 );
-CREATE INDEX collections_order_idx ON collections (order_id);
--- One collection pays an order.
-CREATE UNIQUE INDEX collections_paying_key ON collections (order_id) WHERE kind IN ('exact', 'over', 'under');
+CREATE INDEX collections_object_idx ON collections (object_id, object_type);
+-- One collection pays an object.
+CREATE UNIQUE INDEX collections_paying_key ON collections (object_id, object_type) WHERE kind IN ('exact', 'over', 'under');
 CALL never_removed('collections');
--- The kind defines whether a collection paid its order; only one does.
-CALL same_columns('collections', 'amount, receipt, order_id, attempt_id, kind, asset');
+-- The kind defines whether a collection paid its object; only one does.
+CALL same_columns('collections', 'amount, receipt, object_type, object_id, attempt_id, kind, asset');
 CALL only_grow('collections', 'refunded, kept');
+CREATE TRIGGER collections_proven BEFORE INSERT ON collections FOR EACH ROW EXECUTE FUNCTION check_collection();
 
 CREATE TABLE payment_exceptions (
     id         uuid            PRIMARY KEY,
@@ -163,7 +173,7 @@ CREATE TRIGGER exception_decisions_checked BEFORE INSERT ON exception_decisions 
 CREATE TRIGGER exception_decisions_persons BEFORE INSERT ON exception_decisions FOR EACH ROW EXECUTE FUNCTION check_decision_persons();
 
 -- Payments to our number, once by receipt whichever channels reported them: the result of a prompt, the provider's
--- notice, its statement. A payment either pays an order or has an exception, never both.
+-- notice, its statement. A payment either pays an object or has an exception, never both.
 CREATE TABLE c2b_payments (
     id           uuid            PRIMARY KEY,
     receipt      text            NOT NULL CHECK (char_length(receipt) BETWEEN 1 AND 40),
@@ -173,33 +183,35 @@ CREATE TABLE c2b_payments (
     reference    text            NOT NULL CHECK (char_length(reference) <= 60),
     party_hash   text            NOT NULL CHECK (char_length(party_hash) <= 64),
     paid_at      timestamptz     NOT NULL,
-    order_id     uuid            REFERENCES orders (id),
-    attempt_id   uuid            REFERENCES payment_attempts (id),
+    object_type  text,
+    object_id    uuid,
+    attempt_id   uuid,
     exception_id uuid            REFERENCES payment_exceptions (id),
     notified_at      timestamptz, -- by the provider's notice
     listed_at    timestamptz, -- in the provider's statement
-    booked_at    timestamptz, -- for the order that it paid
+    booked_at    timestamptz, -- for the object that it paid
     disputed     boolean         NOT NULL DEFAULT false, -- two channels named different amounts or references
     created_at   timestamptz     NOT NULL,
     updated_at   timestamptz     NOT NULL,
     CONSTRAINT c2b_payments_receipt_key UNIQUE (receipt),
     CONSTRAINT c2b_payments_exception_key UNIQUE (exception_id),
-    CONSTRAINT c2b_payments_match CHECK (num_nonnulls(order_id, attempt_id, booked_at) = CASE status WHEN 'matched' THEN 3 ELSE 0 END),
-    -- Only a payment in the provider's statement is booked as fitting no order: a notice is not signed.
+    CONSTRAINT c2b_payments_match CHECK (num_nonnulls(object_type, object_id, attempt_id, booked_at) = CASE status WHEN 'matched' THEN 4 ELSE 0 END),
+    CONSTRAINT c2b_payments_attempt_fkey FOREIGN KEY (object_type, object_id, attempt_id) REFERENCES payment_attempts (object_type, object_id, id),
+    -- Only a payment in the provider's statement is booked as fitting no object: a notice is not signed.
     CONSTRAINT c2b_payments_aside CHECK (exception_id IS NULL OR (status = 'unmatched' AND listed_at IS NOT NULL))
 );
 CREATE INDEX c2b_payments_paid_idx ON c2b_payments (paid_at DESC, id DESC);
-CREATE INDEX c2b_payments_order_idx ON c2b_payments (order_id) WHERE order_id IS NOT NULL;
+CREATE INDEX c2b_payments_object_idx ON c2b_payments (object_id) WHERE object_id IS NOT NULL;
 CREATE INDEX c2b_payments_party_idx ON c2b_payments (party_hash, paid_at) WHERE party_hash <> '';
 CREATE INDEX c2b_payments_waiting_idx ON c2b_payments (paid_at) WHERE status = 'unmatched' AND exception_id IS NULL;
 CREATE INDEX c2b_payments_unlisted_idx ON c2b_payments (paid_at) WHERE listed_at IS NULL;
 CALL moves_by('c2b_payments', 'c2b_payment');
 CALL never_removed('c2b_payments');
--- The first reported payment data are immutable, a payment keeps its order or exception, and no report is lost.
+-- The first reported payment data are immutable, a payment keeps its object or exception, and no report is lost.
 CALL same_columns('c2b_payments', 'id, receipt, amount, paid_at, created_at');
 CALL set_once('c2b_payments', 'reference, party_hash, disputed, exception_id, notified_at, listed_at');
 CREATE TRIGGER c2b_payments_closed BEFORE UPDATE ON c2b_payments FOR EACH ROW
-    WHEN (OLD.attempt_id IS NOT NULL AND (NEW.attempt_id, NEW.order_id, NEW.booked_at) IS DISTINCT FROM (OLD.attempt_id, OLD.order_id, OLD.booked_at))
+    WHEN (OLD.attempt_id IS NOT NULL AND (NEW.attempt_id, NEW.object_type, NEW.object_id, NEW.booked_at) IS DISTINCT FROM (OLD.attempt_id, OLD.object_type, OLD.object_id, OLD.booked_at))
     EXECUTE FUNCTION refuse_change();
 
 -- Quarantined lines of the provider's statement that can't be taken as a payment. They are kept for an officer; the

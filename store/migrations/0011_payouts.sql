@@ -167,25 +167,29 @@ CREATE CONSTRAINT TRIGGER refunds_proven AFTER UPDATE ON refunds DEFERRABLE INIT
 -- was made, with its receipt, or that it was not made.
 CREATE TABLE payout_attestations (
     id         uuid        PRIMARY KEY REFERENCES control_changes (id), -- the confirmed change
-    order_id   uuid        NOT NULL REFERENCES orders (id),
-    refund_id  uuid        REFERENCES refunds (id), -- of a payout that pays a refund of the order
-    attempt_id uuid        REFERENCES payment_attempts (id), -- the attempt that was not made; one that was made has its receipt
+    object_type text       NOT NULL, -- what the payout pays, as in payment_attempts
+    object_id  uuid        NOT NULL,
+    order_id   uuid        GENERATED ALWAYS AS (CASE object_type WHEN 'order' THEN object_id END) STORED REFERENCES orders (id),
+    refund_id  uuid        GENERATED ALWAYS AS (CASE object_type WHEN 'refund' THEN object_id END) STORED REFERENCES refunds (id),
+    attempt_id uuid, -- the attempt that was not made; one that was made has its receipt
     receipt    text        NOT NULL DEFAULT '' CHECK (receipt = '' OR receipt ~ '^[A-Z0-9]{8,20}$'),
     note       text        NOT NULL CHECK (char_length(note) BETWEEN 1 AND 500), -- how this was found out
     attested_by    uuid        NOT NULL REFERENCES users (id),
     agreed_by  uuid        NOT NULL REFERENCES users (id),
     said_at    timestamptz NOT NULL,
     CONSTRAINT payout_attestations_either CHECK ((receipt = '') = (attempt_id IS NOT NULL)),
-    CONSTRAINT payout_attestations_apart CHECK (attested_by <> agreed_by)
+    CONSTRAINT payout_attestations_apart CHECK (attested_by <> agreed_by),
+    CONSTRAINT payout_attestations_object CHECK (num_nonnulls(order_id, refund_id) = 1),
+    CONSTRAINT payout_attestations_attempt_fkey FOREIGN KEY (object_type, object_id, attempt_id) REFERENCES payment_attempts (object_type, object_id, id)
 );
 -- An attempt may be declared unpaid again after a new claim.
 CREATE INDEX payout_attestations_attempt_idx ON payout_attestations (attempt_id) WHERE attempt_id IS NOT NULL;
 -- A receipt proves one payout.
 CREATE UNIQUE INDEX payout_attestations_receipt_key ON payout_attestations (receipt) WHERE receipt <> '';
-CREATE INDEX payout_attestations_object_idx ON payout_attestations (coalesce(refund_id, order_id));
+CREATE INDEX payout_attestations_object_idx ON payout_attestations (object_id);
 CALL append_only('payout_attestations');
 CREATE TRIGGER payout_attestations_checked BEFORE INSERT ON payout_attestations FOR EACH ROW EXECUTE FUNCTION check_payout_attestation();
-CREATE TRIGGER payout_attestations_doubt AFTER INSERT ON payout_attestations FOR EACH ROW WHEN (NEW.attempt_id IS NOT NULL AND NEW.refund_id IS NULL)
+CREATE TRIGGER payout_attestations_doubt AFTER INSERT ON payout_attestations FOR EACH ROW WHEN (NEW.attempt_id IS NOT NULL AND NEW.object_type = 'order')
     EXECUTE FUNCTION doubt_order_payout();
 
 -- Requests for refunds: the money of an exception, or an address for a refund without a usable one. The flow gets only

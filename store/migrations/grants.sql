@@ -75,7 +75,7 @@ BEGIN
         ('payment_exceptions',         'SELECT, INSERT, UPDATE'),
         ('exception_decisions',        'SELECT, INSERT'),
         ('c2b_payments',               'SELECT, INSERT, UPDATE (attempt_id, booked_at, disputed, exception_id, listed_at,
-                                        order_id, party_hash, reference, status, notified_at, updated_at)'),
+                                        object_id, object_type, party_hash, reference, status, notified_at, updated_at)'),
         ('c2b_quarantine',             'SELECT, INSERT'),
         ('momo_terms',                 'SELECT, INSERT'),
         ('payout_charges',             'SELECT, INSERT, UPDATE (fixed_at, told)'),

@@ -238,9 +238,8 @@ func (m Market) Order(t testing.TB, s *store.Store, crypto string) exchange.Orde
 func Attempt(t testing.TB, s *store.Store, o exchange.Order) exchange.PaymentAttempt {
 	t.Helper()
 	id := NewID(t)
-	a, _, err := s.BeginAttempt(t.Context(), exchange.PaymentAttempt{
-		ID: id, Direction: exchange.Collection, OrderID: o.ID, Provider: "daraja", Amount: o.Price.Fiat, Phone: o.PaymentPhone,
-		Reference: o.PaymentReference(), CallbackToken: "token-" + id.String(), WorkflowID: "on-ramp:" + o.ID.String(),
+	a, _, err := s.BeginCollection(t.Context(), exchange.OrderObject(o.ID), exchange.PaymentAttempt{
+		ID: id, Provider: "daraja", CallbackToken: "token-" + id.String(), WorkflowID: "on-ramp:" + o.ID.String(),
 	})
 	if err == nil {
 		_, err = s.RecordSubmission(t.Context(), a.ID, exchange.Submission{State: exchange.Accepted, Refs: exchange.Refs{

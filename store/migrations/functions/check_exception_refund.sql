@@ -20,8 +20,8 @@ BEGIN
         RAISE EXCEPTION 'refund % is not of the money of exception %', NEW.id, NEW.exception_id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.rail = 'momo' AND x.kind IN ('under', 'over') AND NOT EXISTS (SELECT FROM collections c
-            JOIN orders o ON o.id = c.order_id JOIN payment_attempts a ON a.id = c.attempt_id
-            WHERE c.receipt = NEW.collection AND c.attempt_id = NEW.attempt_id AND c.order_id = NEW.order_id AND c.kind = x.kind
+            JOIN orders o ON o.id = c.object_id AND c.object_type = 'order' JOIN payment_attempts a ON a.id = c.attempt_id
+            WHERE c.receipt = NEW.collection AND c.attempt_id = NEW.attempt_id AND o.id = NEW.order_id AND c.kind = x.kind
                 AND NEW.amount = c.amount - CASE x.kind WHEN 'over' THEN o.fiat_amount ELSE 0 END
                 AND (a.phone = NEW.phone OR encode(sha256(convert_to(NEW.phone, 'UTF8')), 'hex') IN (
                     SELECT m.party_hash FROM momo_receipts m WHERE m.receipt = c.receipt

@@ -3,13 +3,13 @@
 CREATE OR REPLACE FUNCTION check_order_payout() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM order_payouts p JOIN orders o ON o.id = p.id
-        WHERE p.id = NEW.order_id AND p.rail = 'momo' AND p.status = 'processing' AND o.status = 'processing'
+        WHERE p.id = NEW.object_id AND p.rail = 'momo' AND p.status = 'processing' AND o.status = 'processing'
             AND p.asset = NEW.asset AND p.amount = NEW.amount AND p.phone = NEW.phone AND NOT p.claimed FOR SHARE OF p;
     IF NOT FOUND OR NEW.hold_id IS NULL THEN
         RAISE EXCEPTION 'payment attempt % does not pay what its order owes now', NEW.id USING ERRCODE = 'KV001';
     END IF;
-    IF EXISTS (SELECT FROM refunds r WHERE r.order_id = NEW.order_id AND r.exception_id IS NULL) THEN
-        RAISE EXCEPTION 'order % is being refunded', NEW.order_id USING ERRCODE = 'KV001';
+    IF EXISTS (SELECT FROM refunds r WHERE r.order_id = NEW.object_id AND r.exception_id IS NULL) THEN
+        RAISE EXCEPTION 'order % is being refunded', NEW.object_id USING ERRCODE = 'KV001';
     END IF;
     RETURN NEW;
 END $$;

@@ -4,7 +4,7 @@ DECLARE
     needed int;
 BEGIN
     IF NEW.status IN ('refused', 'cancelled') AND (
-            EXISTS (SELECT FROM payment_attempts a WHERE a.order_id = NEW.id AND a.direction = 'payout' AND a.refund_id IS NULL
+            EXISTS (SELECT FROM payment_attempts a WHERE a.object_type = 'order' AND a.object_id = NEW.id AND a.direction = 'payout'
                 AND a.status IN ('created', 'unknown', 'accepted', 'succeeded'))
             OR EXISTS (SELECT FROM bank_confirmations c WHERE c.order_id = NEW.id AND c.withdrawn_at IS NULL)) THEN
         RAISE EXCEPTION 'the payout of order % has moved money, or may', NEW.id USING ERRCODE = 'KV001';
@@ -13,7 +13,7 @@ BEGIN
         RAISE EXCEPTION 'order % pays nothing out', NEW.id USING ERRCODE = 'KV001';
     END IF;
     IF NEW.status = 'completed' AND NEW.rail = 'momo' AND NOT EXISTS (SELECT FROM payment_attempts a WHERE a.id = NEW.paid_by
-            AND a.order_id = NEW.id AND a.direction = 'payout' AND a.refund_id IS NULL AND a.status = 'succeeded'
+            AND a.object_type = 'order' AND a.object_id = NEW.id AND a.direction = 'payout' AND a.status = 'succeeded'
             AND a.moved = NEW.amount AND a.receipt = NEW.receipt) THEN
         RAISE EXCEPTION 'no attempt has paid order %', NEW.id USING ERRCODE = 'KV002';
     END IF;

@@ -4,13 +4,13 @@ CREATE OR REPLACE FUNCTION check_refund_rail() RETURNS trigger LANGUAGE plpgsql 
 DECLARE
     refund refunds;
 BEGIN
-    SELECT * INTO refund FROM refunds f WHERE f.id = NEW.refund_id AND f.rail = 'momo' AND f.order_id = NEW.order_id AND f.asset = NEW.asset
+    SELECT * INTO refund FROM refunds f WHERE f.id = NEW.object_id AND f.rail = 'momo' AND f.asset = NEW.asset
         AND f.amount = NEW.amount AND f.phone = NEW.phone FOR SHARE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'payment attempt % pays no refund of its rail', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF refund.claimed OR refund.status <> 'processing' THEN
-        RAISE EXCEPTION 'refund % is % or may be paid already', NEW.refund_id, refund.status USING ERRCODE = 'KV001';
+        RAISE EXCEPTION 'refund % is % or may be paid already', NEW.object_id, refund.status USING ERRCODE = 'KV001';
     END IF;
     RETURN NEW;
 END $$;

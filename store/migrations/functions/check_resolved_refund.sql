@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION check_resolved_refund() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.paid_by IS NOT NULL THEN
-        IF NOT EXISTS (SELECT FROM payment_attempts a WHERE a.id = NEW.paid_by AND a.refund_id = NEW.id AND a.direction = 'payout'
+        IF NOT EXISTS (SELECT FROM payment_attempts a WHERE a.id = NEW.paid_by AND a.object_type = 'refund' AND a.object_id = NEW.id AND a.direction = 'payout'
                 AND a.status = 'succeeded' AND a.moved = NEW.amount AND a.receipt = NEW.receipt) THEN
             RAISE EXCEPTION 'no attempt has paid refund %', NEW.id USING ERRCODE = 'KV002';
         END IF;

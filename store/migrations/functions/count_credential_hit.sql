@@ -8,7 +8,7 @@ BEGIN
     IF EXISTS (SELECT FROM momo_credential_hits h JOIN payment_attempts b ON b.id = h.attempt_id
         WHERE h.attempt_id <> NEW.attempt_id AND h.at > now() - interval '1 day' AND b.provider = a.provider AND b.phone = a.phone
             AND (h.takings < NEW.takings
-                OR h.closings = NEW.closings AND (b.order_id, b.refund_id) IS NOT DISTINCT FROM (a.order_id, a.refund_id))) THEN
+                OR h.closings = NEW.closings AND (b.object_type, b.object_id) = (a.object_type, a.object_id))) THEN
         RETURN NULL;
     END IF;
     UPDATE momo_breakers SET hits = hits + 1, code = NEW.code, trial = false, opened_at = CASE WHEN hits + 1 >= 2 THEN coalesce(opened_at, now()) END

@@ -3,6 +3,6 @@
 CREATE OR REPLACE FUNCTION receipt_fault(object uuid, named text) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE
         WHEN EXISTS (SELECT FROM collections c WHERE c.receipt = named) THEN 'collection'
-        WHEN EXISTS (SELECT FROM payout_attestations w WHERE w.receipt = named AND coalesce(w.refund_id, w.order_id) <> object) THEN 'attested'
+        WHEN EXISTS (SELECT FROM payout_attestations w WHERE w.receipt = named AND w.object_id <> object) THEN 'attested'
         ELSE '' END
 $$;

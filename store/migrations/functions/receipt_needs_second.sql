@@ -5,7 +5,7 @@
 CREATE OR REPLACE FUNCTION receipt_needs_second(object uuid, named text) RETURNS boolean LANGUAGE sql STABLE AS $$
     WITH attempts AS (
         SELECT a.id, a.receipt FROM payment_attempts a
-        WHERE (a.refund_id = object OR a.order_id = object AND a.refund_id IS NULL) AND a.direction = 'payout'
+        WHERE a.object_id = object AND a.direction = 'payout'
     ), booked AS (
         SELECT a.receipt FROM attempts a WHERE a.receipt <> ''
         UNION SELECT f.receipt FROM refunds f WHERE f.id = object AND f.receipt <> ''
@@ -15,6 +15,6 @@ CREATE OR REPLACE FUNCTION receipt_needs_second(object uuid, named text) RETURNS
                 SELECT p.amount FROM order_payouts p WHERE p.id = object AND p.rail = 'momo'
                 UNION ALL SELECT f.amount FROM refunds f WHERE f.id = object AND f.rail = 'momo') o
             WHERE o.amount * (1 + (SELECT count(*) FROM booked)) > coalesce((SELECT r.one_above FROM approval_rules r WHERE r.object_type = 'bank_payout'), 0))
-        AND NOT EXISTS (SELECT FROM payout_attestations w WHERE coalesce(w.refund_id, w.order_id) = object AND w.receipt = named)
+        AND NOT EXISTS (SELECT FROM payout_attestations w WHERE w.object_id = object AND w.receipt = named)
         AND NOT EXISTS (SELECT FROM booked b WHERE b.receipt = named)
 $$;

@@ -3,5 +3,5 @@ CREATE OR REPLACE FUNCTION refund_ready_at(f refunds) RETURNS timestamptz LANGUA
     SELECT coalesce(max(CASE WHEN a.status IN ('refused', 'failed')
             THEN coalesce(a.settled_at, a.submitted_at, a.created_at) + (SELECT cool_off_seconds FROM refund_policy) * interval '1 second'
             ELSE 'infinity' END), f.created_at)
-    FROM payment_attempts a WHERE a.order_id = f.order_id AND a.direction = 'payout' AND a.refund_id IS NULL AND f.exception_id IS NULL
+    FROM payment_attempts a WHERE a.object_type = 'order' AND a.object_id = f.order_id AND a.direction = 'payout' AND f.exception_id IS NULL
 $$;
