@@ -16,13 +16,15 @@ import (
 const lockPayee = `SELECT pg_advisory_xact_lock(hashtextextended('kivuko payee ' || $1, 0))`
 
 // promisedToPayee is what sales by other customers promise a phone or have paid it since a moment, plus other payments
-// made or possible: refunds, and payouts of given-up sales.
+// made or possible: refunds, also those that officers paid, and payouts of given-up sales.
 const promisedToPayee = `
 SELECT (SELECT coalesce(sum(o.fiat_amount), 0) FROM orders o WHERE o.payment_phone = $1 AND o.payment_method = 'momo' AND o.order_type LIKE 'OFF\_RAMP%' AND o.id <> $3
         AND (o.status IN ('pending', 'confirming', 'processing') OR (o.status = 'completed' AND o.completed_at >= $2)))
     + (SELECT coalesce(sum(a.amount), 0) FROM payment_attempts a LEFT JOIN orders o ON o.id = a.order_id
         WHERE a.direction = 'payout' AND a.phone = $1 AND (o.id IS NULL OR o.status NOT IN ('processing', 'completed'))
-            AND (a.status IN ('created', 'unknown', 'accepted') OR (a.status = 'succeeded' AND a.settled_at >= $2)))`
+            AND (a.status IN ('created', 'unknown', 'accepted') OR (a.status = 'succeeded' AND a.settled_at >= $2)))
+    + (SELECT coalesce(sum(f.amount), 0) FROM refunds f WHERE f.rail = 'momo' AND f.status = 'completed' AND f.paid_by IS NULL
+        AND f.phone = $1 AND f.completed_at >= $2 AND NOT EXISTS (SELECT FROM payment_attempts a WHERE a.receipt = f.receipt AND a.receipt <> ''))`
 
 // kenyaMidnight is the start of the day in Kenya.
 func kenyaMidnight(at time.Time) time.Time {

@@ -100,6 +100,34 @@ func TestRefundKeepsThePayeesDailyLimit(t *testing.T) {
 	wantBooks(t, x.s)
 }
 
+// A refund that an officer paid and settled by its receipt counts into the day of its payee like one that we paid.
+func TestRefundPaidByAnOfficerCountsIntoThePayeesDay(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), owing(t) // 1293 KES
+	refund, _ := underpaid(t, x.s)  // 1000 KES
+	storetest.Exec(t, x.s, `ALTER TABLE refunds DISABLE TRIGGER USER`)
+	storetest.Exec(t, x.s, `UPDATE refunds SET phone = $1`, x.order.PaymentPhone.Digits())
+	storetest.Exec(t, x.s, `ALTER TABLE refunds ENABLE TRIGGER USER`)
+	officer := storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleTreasury))
+	if _, err := x.s.ResolveRefund(ctx, refund.ID, "UKLMANUAL1", officer); err != nil {
+		t.Fatal(err)
+	}
+	begin := func() error {
+		_, err := x.s.BeginPayout(ctx, exchange.OrderObject(x.order.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja"})
+		return err
+	}
+	x.payeeDay(t, "2292")
+	wantFault(t, begin(), exchange.CodeLimitReached)
+	x.payeeDay(t, "3500") // 1000, 1293 and another 1293
+	_, err := x.opens(t)
+	wantFault(t, err, exchange.CodeInvalid)
+	x.payeeDay(t, "2293")
+	if err := begin(); err != nil {
+		t.Error(err)
+	}
+	wantBooks(t, x.s)
+}
+
 // A payee who was promised more, under other terms or on another day, gets as much as the day allows, and the rest
 // tomorrow.
 func TestPayeeIsPaidWhatADayPays(t *testing.T) {

@@ -126,6 +126,8 @@ CREATE TABLE refunds (
 CREATE UNIQUE INDEX refunds_order_key ON refunds (order_id) WHERE exception_id IS NULL;
 CREATE INDEX refunds_list_idx ON refunds (created_at DESC, id DESC);
 CREATE INDEX refunds_order_idx ON refunds (order_id);
+-- What officers paid counts into the payee's day.
+CREATE INDEX refunds_payee_idx ON refunds (phone, completed_at) WHERE rail = 'momo' AND status = 'completed' AND paid_by IS NULL;
 -- One payment of the provider pays one refund, even if an officer enters it.
 CREATE UNIQUE INDEX refunds_receipt_key ON refunds (receipt) WHERE receipt <> '';
 CALL moves_by('refunds', 'refund');
