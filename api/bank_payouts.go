@@ -12,7 +12,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-var bankStatuses = each(exchange.OrderPayoutMachine.States(), func(s exchange.PayoutStatus) string { return string(s) })
+var bankStatuses = names(exchange.OrderPayoutMachine.States())
 
 func (s *server) bankRoutes() []route {
 	const auth = "/api/v1/auth"
@@ -92,11 +92,7 @@ func (s *server) listBankPayouts(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.BankPayouts(c.ctx, status, page)
-	if err != nil {
-		return err
-	}
-	return c.list("bank_payouts", each(all, bankPayoutWire), page, total)
+	return listed(c, "bank_payouts", page, bankPayoutWire)(s.Store.BankPayouts(c.ctx, status, page))
 }
 
 func (s *server) getBankPayout(c *call) error {
@@ -108,11 +104,7 @@ func (s *server) getBankPayout(c *call) error {
 }
 
 func (s *server) showBankPayout(c *call, order uuid.UUID) error {
-	b, err := s.Store.BankPayout(c.ctx, order)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, bankPayoutWire(b))
+	return answer(c, http.StatusOK, bankPayoutWire)(s.Store.BankPayout(c.ctx, order))
 }
 
 // bankReference is what a bank's reference may look like: printable ASCII, of which letters and digits count.

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	c2bStatuses = each(exchange.C2BMachine.States(), func(s exchange.C2BStatus) string { return string(s) })
+	c2bStatuses = names(exchange.C2BMachine.States())
 	c2bDetails  = []string{exchange.WaitNothing, exchange.WaitOperator, "statement", "source"}
 	phoneHash   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
@@ -92,11 +92,7 @@ func (s *server) listC2B(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.ListC2B(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("payments", each(all, c2bWire), page, total)
+	return listed(c, "payments", page, c2bWire)(s.Store.ListC2B(c.ctx, filter, page))
 }
 
 // yesNo reads true or false; nil when absent.

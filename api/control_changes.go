@@ -54,7 +54,7 @@ func answerPending(c *call, waits ...exchange.ControlChange) error {
 	return c.json(http.StatusAccepted, wirePendingChange{each(waits, changeWire), each(paths, func(p string) string { return p + "/confirm" })})
 }
 
-var controlStatuses = each(exchange.ControlChangeMachine.States(), func(s exchange.ControlStatus) string { return string(s) })
+var controlStatuses = names(exchange.ControlChangeMachine.States())
 
 // listChanges lists proposed changes, decided ones too.
 func (s *server) listChanges(c *call) error {
@@ -67,11 +67,7 @@ func (s *server) listChanges(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	list, total, err := s.Store.ControlChanges(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("changes", each(list, changeWire), page, total)
+	return listed(c, "changes", page, changeWire)(s.Store.ControlChanges(c.ctx, filter, page))
 }
 
 type changeVerb func(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error)

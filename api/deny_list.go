@@ -29,11 +29,7 @@ func (s *server) listDenied(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	list, total, err := s.Store.DenyList(c.ctx, network, page)
-	if err != nil {
-		return err
-	}
-	return c.list("denied", each(list, deniedWire), page, total)
+	return listed(c, "denied", page, deniedWire)(s.Store.DenyList(c.ctx, network, page))
 }
 
 // deny puts an address on the deny list, in its canonical form, so that every spelling of it is denied. Senders are

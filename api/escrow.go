@@ -67,11 +67,7 @@ func (s *server) listEscrow(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.EscrowAddresses(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("escrow_wallets", each(all, escrowWire), page, total)
+	return listed(c, "escrow_wallets", page, escrowWire)(s.Store.EscrowAddresses(c.ctx, filter, page))
 }
 
 // wireGrowth is a request for more addresses.

@@ -64,7 +64,7 @@ func exceptionWire(e exchange.PaymentException) wireException {
 
 var (
 	exceptionStatuses = []string{"open", "accepted", "refunding", "refunded", "credited", "written_off"}
-	exceptionKinds    = each(exchange.ExceptionKinds(), func(k exchange.ExceptionKind) string { return string(k) })
+	exceptionKinds    = names(exchange.ExceptionKinds())
 	refundStatuses    = []string{"pending", "processing", "completed", "failed", "needs_review"}
 )
 
@@ -81,11 +81,7 @@ func (s *server) listExceptions(c *call) error {
 	}
 	view := c.view()
 	filter.View = &view
-	exceptions, total, err := s.Store.ListExceptions(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("payment_exceptions", each(exceptions, c.exceptionWire), page, total)
+	return listed(c, "payment_exceptions", page, c.exceptionWire)(s.Store.ListExceptions(c.ctx, filter, page))
 }
 
 // wireRefund is money on its way back to the payer. The phone number is masked, as everywhere: officers who need it
@@ -140,11 +136,7 @@ func (s *server) listRefunds(c *call) error {
 	}
 	view := c.view()
 	filter.View = &view
-	refunds, total, err := s.Store.ListRefunds(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("refunds", each(refunds, c.refundWire), page, total)
+	return listed(c, "refunds", page, c.refundWire)(s.Store.ListRefunds(c.ctx, filter, page))
 }
 
 // exceptionWire is an exception as the caller may see it. Parties of the order don't see notes of staff, and a merchant

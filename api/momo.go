@@ -208,11 +208,7 @@ func (s *server) listFloatMoves(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.ListFloatMoves(c.ctx, page)
-	if err != nil {
-		return err
-	}
-	return c.list("moves", each(all, floatMoveWire), page, total)
+	return listed(c, "moves", page, floatMoveWire)(s.Store.ListFloatMoves(c.ctx, page))
 }
 
 // settleFloatMove stores an officer's attestation about a movement whose outcome the mobile money operator does not report.
@@ -293,11 +289,7 @@ func (s *server) listTerms(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.ListTerms(c.ctx, page)
-	if err != nil {
-		return err
-	}
-	return c.list("terms", each(all, termsWire), page, total)
+	return listed(c, "terms", page, termsWire)(s.Store.ListTerms(c.ctx, page))
 }
 
 // proposeTerms proposes other terms from a time on. They wait for a second officer.

@@ -36,8 +36,8 @@ func movementWire(d exchange.ChainDeposit) wireMovement {
 }
 
 var (
-	movementKinds    = each(exchange.DepositKinds(), func(k exchange.DepositKind) string { return string(k) })
-	movementStatuses = each(exchange.ChainDepositMachine.States(), func(s exchange.ChainDepositStatus) string { return string(s) })
+	movementKinds    = names(exchange.DepositKinds())
+	movementStatuses = names(exchange.ChainDepositMachine.States())
 )
 
 // walletMovements lists movements on a chain into and out of a wallet of the caller.
@@ -59,11 +59,7 @@ func (s *server) walletMovements(c *call) error {
 	if _, err := s.Store.Wallet(c.ctx, view, id); err != nil {
 		return hideAbsence(err)
 	}
-	all, total, err := s.Store.ListChainDeposits(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("movements", each(all, movementWire), page, total)
+	return listed(c, "movements", page, movementWire)(s.Store.ListChainDeposits(c.ctx, filter, page))
 }
 
 // wireSpent is the used part of limits.

@@ -63,7 +63,7 @@ func offerWaitsFor(s exchange.OfferStatus) string {
 var (
 	offerTypes    = []string{"SELL", "BUY"}
 	stablecoins   = []string{"USDT", "USDC"}
-	networkNames  = []string{"ethereum", "tron", "solana"}
+	networkNames  = names(exchange.Networks())
 	offerStatuses = []string{"draft", "active", "paused", "exhausted", "suspended", "closed"}
 )
 
@@ -203,10 +203,6 @@ func (s *server) moveOffer(do offerVerb) func(*call) error {
 		if err != nil {
 			return err
 		}
-		o, err := do(c.ctx, c.view(), id, c.who)
-		if err != nil {
-			return hideAbsence(err)
-		}
-		return c.json(http.StatusOK, offerWire(o))
+		return answer(c, http.StatusOK, offerWire)(do(c.ctx, c.view(), id, c.who))
 	}
 }

@@ -57,7 +57,7 @@ func (s *server) listParked(c *call) error {
 	q := c.query()
 	size := q.integer("page_size", false, defaultPageSize, 1, maxPageSize)
 	f := exchange.ParkedFilter{
-		Reason:  q.oneOf("reason", each(workflows.Reasons(), func(r workflows.Reason) string { return string(r) })...),
+		Reason:  q.oneOf("reason", names(workflows.Reasons())...),
 		Network: exchange.Network(q.oneOf("network", networkNames...)), After: q.parkedPlace("after"), Size: int(size) + 1,
 	}
 	if err := q.done(); err != nil {

@@ -74,11 +74,7 @@ func (s *server) listRates(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	list, total, err := s.Store.FXRates(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("fx_rates", each(list, s.rateWire), page, total)
+	return listed(c, "fx_rates", page, s.rateWire)(s.Store.FXRates(c.ctx, filter, page))
 }
 
 // enterRate stores a rate that an admin enters: bid and ask, or mid for both.
@@ -158,11 +154,7 @@ func (s *server) listProfiles(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	list, total, err := s.Store.FeeProfiles(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("profiles", each(list, s.profileWire), page, total)
+	return listed(c, "profiles", page, s.profileWire)(s.Store.FeeProfiles(c.ctx, filter, page))
 }
 
 // enterProfile stores the next version of a scope's fees for an asset.
@@ -296,11 +288,7 @@ func (s *server) getQuote(c *call) error {
 	if err != nil {
 		return err
 	}
-	q, err := s.Store.Quote(c.ctx, c.view(), id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, quoteWire(q))
+	return answer(c, http.StatusOK, quoteWire)(s.Store.Quote(c.ctx, c.view(), id))
 }
 
 // wirePrice is the price that the formula gives for a quote's terms.

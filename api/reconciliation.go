@@ -73,11 +73,7 @@ func (s *server) listDifferences(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.ListDifferences(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("differences", each(all, differenceWire), page, total)
+	return listed(c, "differences", page, differenceWire)(s.Store.ListDifferences(c.ctx, filter, page))
 }
 
 // wireReconciliation is one comparison of a network's wallets with the ledger.
@@ -121,11 +117,7 @@ func (s *server) listReconciliations(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.ListReconciliations(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("runs", each(all, reconciliationWire), page, total)
+	return listed(c, "runs", page, reconciliationWire)(s.Store.ListReconciliations(c.ctx, filter, page))
 }
 
 // wireFound is a difference as one run found it.
@@ -184,11 +176,7 @@ func (s *server) listReserves(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.ListReserves(c.ctx, asset, from, to, page)
-	if err != nil {
-		return err
-	}
-	return c.list("reserves", each(all, reserveWire), page, total)
+	return listed(c, "reserves", page, reserveWire)(s.Store.ListReserves(c.ctx, asset, from, to, page))
 }
 
 // day reads a date.

@@ -177,10 +177,10 @@ func accountWire(a exchange.Account) wireAccount {
 	}
 }
 
-var accountKinds = each(exchange.AccountKinds(), func(k exchange.AccountKind) string { return string(k) })
+var accountKinds = names(exchange.AccountKinds())
 
 func assetNames() []string {
-	return each(money.Assets(), func(a money.Asset) string { return string(a) })
+	return names(money.Assets())
 }
 
 func (s *server) listAccounts(c *call) error {
@@ -192,11 +192,7 @@ func (s *server) listAccounts(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	accounts, total, err := s.Store.ListAccounts(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("accounts", each(accounts, accountWire), page, total)
+	return listed(c, "accounts", page, accountWire)(s.Store.ListAccounts(c.ctx, filter, page))
 }
 
 // wireLine is one side of an entry.

@@ -131,11 +131,7 @@ func (s *server) listTransfers(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	list, total, err := s.Store.ListTransfers(c.ctx, c.view(), filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("transfers", each(list, func(t exchange.Transfer) wireTransfer { return transferWire(t, c.who) }), page, total)
+	return listed(c, "transfers", page, func(t exchange.Transfer) wireTransfer { return transferWire(t, c.who) })(s.Store.ListTransfers(c.ctx, c.view(), filter, page))
 }
 
 func (s *server) transferTimeline(c *call) error {

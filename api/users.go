@@ -104,7 +104,7 @@ func (s *server) register(c *call) error {
 }
 
 func roleNames() []string {
-	return each(exchange.Roles(), func(r exchange.Role) string { return string(r) })
+	return names(exchange.Roles())
 }
 
 // createUser lets an admin create a user of any role. A user who may approve is inactive until a second admin
@@ -173,11 +173,7 @@ func (s *server) accountStatus(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	users, total, err := s.Store.ListUsers(c.ctx, store.UserFilter{}, page)
-	if err != nil {
-		return err
-	}
-	return c.list("users", each(users, userEntry), page, total)
+	return listed(c, "users", page, userEntry)(s.Store.ListUsers(c.ctx, store.UserFilter{}, page))
 }
 
 // countByRole counts the users of a role. It accepts all roles, not only those of interface.md.
@@ -200,11 +196,7 @@ func (s *server) listUsers(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	users, total, err := s.Store.ListUsers(c.ctx, filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("users", each(users, userWire), page, total)
+	return listed(c, "users", page, userWire)(s.Store.ListUsers(c.ctx, filter, page))
 }
 
 func (s *server) getUser(c *call) error {
@@ -280,11 +272,7 @@ func (s *server) listMerchants(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	users, total, err := s.Store.ListMerchants(c.ctx, c.view(), page)
-	if err != nil {
-		return err
-	}
-	return c.list("merchants", each(users, merchantWire), page, total)
+	return listed(c, "merchants", page, merchantWire)(s.Store.ListMerchants(c.ctx, c.view(), page))
 }
 
 func (s *server) getMerchant(c *call) error {

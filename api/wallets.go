@@ -300,11 +300,7 @@ func (s *server) listWallets(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	wallets, total, err := s.Store.ListWallets(c.ctx, c.view(), filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("wallets", each(wallets, walletWire), page, total)
+	return listed(c, "wallets", page, walletWire)(s.Store.ListWallets(c.ctx, c.view(), filter, page))
 }
 
 func (s *server) getWallet(c *call) error {
@@ -312,11 +308,7 @@ func (s *server) getWallet(c *call) error {
 	if err != nil {
 		return err
 	}
-	w, err := s.Store.Wallet(c.ctx, c.view(), id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, walletWire(w))
+	return answer(c, http.StatusOK, walletWire)(s.Store.Wallet(c.ctx, c.view(), id))
 }
 
 // setDefaultWallet makes a wallet its owner's default on the wallet's network. The legacy operation does the same,
@@ -326,9 +318,5 @@ func (s *server) setDefaultWallet(c *call) error {
 	if err != nil {
 		return err
 	}
-	w, err := s.Store.SetDefaultWallet(c.ctx, c.view(), id, c.who)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, walletWire(w))
+	return answer(c, http.StatusOK, walletWire)(s.Store.SetDefaultWallet(c.ctx, c.view(), id, c.who))
 }

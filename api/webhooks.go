@@ -68,8 +68,8 @@ type wireWebhook struct {
 
 // The values that filters accept.
 var (
-	webhookStatuses  = each(exchange.WebhookMachine.States(), func(s exchange.WebhookStatus) string { return string(s) })
-	deliveryStatuses = each(exchange.WebhookDeliveryMachine.States(), func(s exchange.WebhookDeliveryStatus) string { return string(s) })
+	webhookStatuses  = names(exchange.WebhookMachine.States())
+	deliveryStatuses = names(exchange.WebhookDeliveryMachine.States())
 )
 
 func webhookWire(e exchange.WebhookEndpoint) wireWebhook {
@@ -100,11 +100,7 @@ func (s *server) listWebhooks(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	list, total, err := s.Store.Webhooks(c.ctx, c.view(), status, page)
-	if err != nil {
-		return err
-	}
-	return c.list("webhook_endpoints", each(list, webhookWire), page, total)
+	return listed(c, "webhook_endpoints", page, webhookWire)(s.Store.Webhooks(c.ctx, c.view(), status, page))
 }
 
 // webhookURL reads a URL that events may be sent to.
@@ -292,11 +288,7 @@ func (s *server) testWebhook(c *call) error {
 	if err := s.offersWebhooks(); err != nil {
 		return err
 	}
-	e, err := s.Store.TestWebhook(c.ctx, c.view(), id, c.who)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusAccepted, webhookWire(e))
+	return answer(c, http.StatusAccepted, webhookWire)(s.Store.TestWebhook(c.ctx, c.view(), id, c.who))
 }
 
 // wireDelivery is the delivery of an event to an endpoint.
@@ -344,11 +336,7 @@ func (s *server) listDeliveries(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	list, total, err := s.Store.WebhookDeliveries(c.ctx, c.view(), filter, page)
-	if err != nil {
-		return err
-	}
-	return c.list("webhook_deliveries", each(list, deliveryWire), page, total)
+	return listed(c, "webhook_deliveries", page, deliveryWire)(s.Store.WebhookDeliveries(c.ctx, c.view(), filter, page))
 }
 
 // replayDelivery sends a finished delivery again, with the same webhook-id.
@@ -360,9 +348,5 @@ func (s *server) replayDelivery(c *call) error {
 	if err := s.offersWebhooks(); err != nil {
 		return err
 	}
-	d, err := s.Store.ReplayWebhook(c.ctx, c.view(), id, c.who)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusAccepted, deliveryWire(d))
+	return answer(c, http.StatusAccepted, deliveryWire)(s.Store.ReplayWebhook(c.ctx, c.view(), id, c.who))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/store"
 )
 
 // timeLayout is RFC 3339 with milliseconds; every time on the wire is UTC.
@@ -69,6 +70,11 @@ func each[A, B any](in []A, convert func(A) B) []B {
 	return out
 }
 
+// names lists the values of a type of words.
+func names[S ~string](in []S) []string {
+	return each(in, func(s S) string { return string(s) })
+}
+
 // showOne answers with the object of the path's id. Every caller who may use the operation may see every object.
 func showOne[T, W any](find func(context.Context, uuid.UUID) (T, error), wire func(T) W) func(*call) error {
 	return func(c *call) error {
@@ -76,11 +82,27 @@ func showOne[T, W any](find func(context.Context, uuid.UUID) (T, error), wire fu
 		if err != nil {
 			return err
 		}
-		found, err := find(c.ctx, id)
+		return answer(c, http.StatusOK, wire)(find(c.ctx, id))
+	}
+}
+
+// answer returns a function that answers with an object that was read or changed, or hides that it is missing.
+func answer[T, W any](c *call, status int, wire func(T) W) func(T, error) error {
+	return func(found T, err error) error {
 		if err != nil {
 			return hideAbsence(err)
 		}
-		return c.json(http.StatusOK, wire(found))
+		return c.json(status, wire(found))
+	}
+}
+
+// listed returns a function that answers with a page of a list that was read.
+func listed[T, W any](c *call, plural string, page store.Page, wire func(T) W) func([]T, int, error) error {
+	return func(rows []T, total int, err error) error {
+		if err != nil {
+			return err
+		}
+		return c.list(plural, each(rows, wire), page, total)
 	}
 }
 

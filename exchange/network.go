@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"slices"
+	"strings"
 
 	"kivuko/exchange/money"
 )
@@ -9,30 +10,59 @@ import (
 // Network is a blockchain on which Kivuko holds wallets.
 type Network string
 
-// The three networks.
+// The networks.
 const (
 	Ethereum Network = "ethereum"
 	Tron     Network = "tron"
 	Solana   Network = "solana"
 )
 
-// Networks lists the networks in a fixed order.
-func Networks() []Network { return []Network{Ethereum, Tron, Solana} }
+// traits are the facts about a network that the rest of Kivuko needs without its driver.
+type traits struct {
+	network      Network
+	coin         money.Asset // in which fees are paid
+	sponsored    bool        // the house's gas wallet signs other wallets' transactions to pay their fees
+	counterparts bool        // its keys are accounts on another network too, where money may be sent by mistake
+	anyCase      bool        // its addresses are compared without upper and lower case
+}
+
+// networks is the table of the networks, in a fixed order.
+var networks = []traits{
+	{network: Ethereum, coin: money.ETH, counterparts: true, anyCase: true},
+	{network: Tron, coin: money.TRX, counterparts: true},
+	{network: Solana, coin: money.SOL, sponsored: true},
+}
+
+// Networks lists the networks.
+func Networks() []Network {
+	names := make([]Network, len(networks))
+	for i, t := range networks {
+		names[i] = t.network
+	}
+	return names
+}
+
+func (n Network) traits() (traits, bool) {
+	i := slices.IndexFunc(networks, func(t traits) bool { return t.network == n })
+	if i < 0 {
+		return traits{}, false
+	}
+	return networks[i], true
+}
 
 // Valid reports whether n is a known network.
-func (n Network) Valid() bool { return slices.Contains(Networks(), n) }
+func (n Network) Valid() bool {
+	_, known := n.traits()
+	return known
+}
 
 // NativeCoin is the asset in which the network's fees are paid.
 func (n Network) NativeCoin() money.Asset {
-	switch n {
-	case Ethereum:
-		return money.ETH
-	case Tron:
-		return money.TRX
-	case Solana:
-		return money.SOL
+	t, known := n.traits()
+	if !known {
+		panic("exchange: unknown network " + string(n))
 	}
-	panic("exchange: unknown network " + string(n))
+	return t.coin
 }
 
 // WalletAssets lists what a wallet on the network can hold: the native coin and both stablecoins.
@@ -41,4 +71,21 @@ func (n Network) WalletAssets() []money.Asset {
 }
 
 // Sponsored reports whether the house's gas wallet signs other wallets' transactions on the network to pay their fees.
-func (n Network) Sponsored() bool { return n == Solana }
+func (n Network) Sponsored() bool {
+	t, _ := n.traits()
+	return t.sponsored
+}
+
+// Counterparts reports whether a key of the network is an account on another network too.
+func (n Network) Counterparts() bool {
+	t, _ := n.traits()
+	return t.counterparts
+}
+
+// Compared is the form of an address for comparison with others.
+func (n Network) Compared(address string) string {
+	if t, _ := n.traits(); t.anyCase {
+		return strings.ToLower(address)
+	}
+	return address
+}
