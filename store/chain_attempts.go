@@ -25,11 +25,7 @@ func (s *Store) LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.
 }
 
 func (t unitTx) liveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error) {
-	var rows []exchange.ChainAttempt
-	if err := t.All(ctx, &rows, readLiveTx, paymentID); err != nil || len(rows) == 0 {
-		return exchange.ChainAttempt{}, false, err
-	}
-	return rows[0], true, nil
+	return readFound[exchange.ChainAttempt](ctx, t, readLiveTx, paymentID)
 }
 
 const readAllLive = `SELECT ` + txColumns + ` FROM chain_attempts
@@ -38,11 +34,7 @@ WHERE payment_id = $1 AND status IN ('signed', 'broadcast', 'included', 'replace
 // LiveAttempts finds all transactions of a payment that may still move money, newest first. Several share one sequence
 // number, so at most one of them is ever included.
 func (s *Store) LiveAttempts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ChainAttempt, error) {
-	var rows []exchange.ChainAttempt
-	if err := s.db.All(ctx, &rows, readAllLive, paymentID); err != nil {
-		return nil, translate(err, "transaction")
-	}
-	return rows, nil
+	return readAll[exchange.ChainAttempt](ctx, s.db, "transaction", readAllLive, paymentID)
 }
 
 func (t unitTx) liveAttempts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ChainAttempt, error) {
@@ -57,9 +49,5 @@ const readTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE id = $1`
 
 // ChainAttempt reads one transaction.
 func (s *Store) ChainAttempt(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt, error) {
-	var r exchange.ChainAttempt
-	if err := s.db.Get(ctx, &r, readTx, id); err != nil {
-		return exchange.ChainAttempt{}, translate(err, "transaction")
-	}
-	return r, nil
+	return readOne[exchange.ChainAttempt](ctx, s.db, "transaction", readTx, id)
 }

@@ -24,22 +24,14 @@ const readColdDrafts = `SELECT ` + coldColumns + ` FROM cold_drafts WHERE paymen
 
 // ColdDrafts reads the drafts of a payment, newest first.
 func (s *Store) ColdDrafts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ColdDraft, error) {
-	var rows []exchange.ColdDraft
-	if err := s.db.All(ctx, &rows, readColdDrafts, paymentID, maxColdDrafts); err != nil {
-		return nil, translate(err, "cold draft")
-	}
-	return rows, nil
+	return readAll[exchange.ColdDraft](ctx, s.db, "cold draft", readColdDrafts, paymentID, maxColdDrafts)
 }
 
 const readOpenDraft = `SELECT ` + coldColumns + ` FROM cold_drafts WHERE payment_id = $1 AND status IN ('open', 'closing') FOR UPDATE`
 
 // openDraft is the draft of a payment that is not proven to be invalid.
 func (t unitTx) openDraft(ctx context.Context, paymentID uuid.UUID) (exchange.ColdDraft, bool, error) {
-	var rows []exchange.ColdDraft
-	if err := t.All(ctx, &rows, readOpenDraft, paymentID); err != nil || len(rows) == 0 {
-		return exchange.ColdDraft{}, false, err
-	}
-	return rows[0], true, nil
+	return readFound[exchange.ColdDraft](ctx, t, readOpenDraft, paymentID)
 }
 
 const moveDraft = `UPDATE cold_drafts SET status = $2, attempt_id = $3, evidence = CASE WHEN $4 = '' THEN evidence ELSE $4 END WHERE id = $1 AND status <> 'signed'`

@@ -14,11 +14,7 @@ const readGasWallet = `SELECT ` + walletColumns + ` FROM wallets
 WHERE owner_id IS NULL AND purpose = 'gas' AND network = $1 AND type = 'hot' AND custody = 'custodial' ORDER BY created_at, id LIMIT 1`
 
 func (t unitTx) gasWallet(ctx context.Context, n exchange.Network) (exchange.Wallet, bool, error) {
-	var rows []exchange.Wallet
-	if err := t.All(ctx, &rows, readGasWallet, n); err != nil || len(rows) == 0 {
-		return exchange.Wallet{}, false, err
-	}
-	return rows[0], true, nil
+	return readFound[exchange.Wallet](ctx, t, readGasWallet, n)
 }
 
 // sponsor makes the house's gas wallet pay the fee of a payment. The gas wallet's own payments pay their own fees, as

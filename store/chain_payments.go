@@ -29,28 +29,16 @@ const lockPayment = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p
 
 // ChainPayment reads a chain payment.
 func (s *Store) ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error) {
-	var r exchange.ChainPayment
-	if err := s.db.Get(ctx, &r, readPayment, id); err != nil {
-		return exchange.ChainPayment{}, translate(err, "chain payment")
-	}
-	return r, nil
+	return readOne[exchange.ChainPayment](ctx, s.db, "chain payment", readPayment, id)
 }
 
 // ChainPaymentOf reads the chain payment that carries out an object, the latest where there are several.
 func (s *Store) ChainPaymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, error) {
-	var r exchange.ChainPayment
-	if err := s.db.Get(ctx, &r, readPaymentOf, purpose, objectID); err != nil {
-		return exchange.ChainPayment{}, translate(err, "chain payment")
-	}
-	return r, nil
+	return readOne[exchange.ChainPayment](ctx, s.db, "chain payment", readPaymentOf, purpose, objectID)
 }
 
 func (t unitTx) paymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, bool, error) {
-	var rows []exchange.ChainPayment
-	if err := t.All(ctx, &rows, readPaymentOf, purpose, objectID); err != nil || len(rows) == 0 {
-		return exchange.ChainPayment{}, false, err
-	}
-	return rows[0], true, nil
+	return readFound[exchange.ChainPayment](ctx, t, readPaymentOf, purpose, objectID)
 }
 
 const insertPayment = `

@@ -117,11 +117,7 @@ func (t unitTx) refundValue(ctx context.Context, m money.Amount) (money.Amount, 
 const payingClaim = `SELECT ` + claimColumns + ` FROM escrow_claims WHERE order_id = $1 AND kind IN ('exact', 'repriced')`
 
 func (t unitTx) claimOf(ctx context.Context, orderID uuid.UUID) (exchange.EscrowClaim, error) {
-	var r exchange.EscrowClaim
-	if err := t.Get(ctx, &r, payingClaim, orderID); err != nil {
-		return exchange.EscrowClaim{}, translate(err, "deposit of the order")
-	}
-	return r, nil
+	return readOne[exchange.EscrowClaim](ctx, t, "deposit of the order", payingClaim, orderID)
 }
 
 // OpenChainRefund opens a refund in crypto. An order whose crypto was taken fails in the same transaction and its

@@ -170,11 +170,7 @@ const readControl = `SELECT ` + controlColumns + ` FROM control_changes c WHERE 
 
 // ControlChange reads a control change.
 func (s *Store) ControlChange(ctx context.Context, id uuid.UUID) (exchange.ControlChange, error) {
-	var r exchange.ControlChange
-	if err := s.db.Get(ctx, &r, readControl, id); err != nil {
-		return exchange.ControlChange{}, translate(err, "change")
-	}
-	return r, nil
+	return readOne[exchange.ControlChange](ctx, s.db, "change", readControl, id)
 }
 
 // ControlChanges pages through the control changes, newest first, with their number.
@@ -182,12 +178,7 @@ func (s *Store) ControlChanges(ctx context.Context, f ControlFilter, p Page) ([]
 	var w where
 	w.eq("c.status", string(f.Status))
 	w.id("c.subject_id", f.SubjectID)
-	var rows []exchange.ControlChange
-	total, err := s.page(ctx, &rows, list{columns: controlColumns, from: "control_changes c", where: w, order: "c.proposed_at DESC, c.id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "change")
-	}
-	return rows, total, nil
+	return readPage[exchange.ControlChange](ctx, s, "change", list{columns: controlColumns, from: "control_changes c", where: w, order: "c.proposed_at DESC, c.id DESC"}, p)
 }
 
 const readWaiting = `SELECT ` + controlColumns + ` FROM control_changes c JOIN users p ON p.id = c.proposed_by JOIN users d ON d.id = $1
@@ -196,9 +187,5 @@ WHERE c.status = 'pending' AND c.expires_at > $2 AND c.proposed_by <> $1 AND c.s
 
 // ChangesFor lists every change that an officer may confirm, oldest first.
 func (s *Store) ChangesFor(ctx context.Context, officer uuid.UUID) ([]exchange.ControlChange, error) {
-	var rows []exchange.ControlChange
-	if err := s.db.All(ctx, &rows, readWaiting, officer, s.now(), exchange.MaxPendingControlChanges); err != nil {
-		return nil, translate(err, "change")
-	}
-	return rows, nil
+	return readAll[exchange.ControlChange](ctx, s.db, "change", readWaiting, officer, s.now(), exchange.MaxPendingControlChanges)
 }

@@ -41,11 +41,7 @@ const readDeposit = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE id 
 
 // ChainDeposit reads one movement.
 func (s *Store) ChainDeposit(ctx context.Context, id uuid.UUID) (exchange.ChainDeposit, error) {
-	var r exchange.ChainDeposit
-	if err := s.db.Get(ctx, &r, readDeposit, id); err != nil {
-		return exchange.ChainDeposit{}, translate(err, "chain deposit")
-	}
-	return r, nil
+	return readOne[exchange.ChainDeposit](ctx, s.db, "chain deposit", readDeposit, id)
 }
 
 // ListChainDeposits pages through the movements, newest first, with their number.
@@ -61,12 +57,7 @@ func (s *Store) ListChainDeposits(ctx context.Context, f ChainDepositFilter, p P
 	w.eq("tx_id", f.TxID)
 	w.eq("status", string(f.Status))
 	w.eq("kind", string(f.Kind))
-	var rows []exchange.ChainDeposit
-	total, err := s.page(ctx, &rows, list{columns: depositColumns, from: "chain_deposits", where: w, order: "created_at DESC, id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "chain deposit")
-	}
-	return rows, total, nil
+	return readPage[exchange.ChainDeposit](ctx, s, "chain deposit", list{columns: depositColumns, from: "chain_deposits", where: w, order: "created_at DESC, id DESC"}, p)
 }
 
 const insertDeposit = `

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -33,13 +32,13 @@ type counterpartRow struct {
 // counterparts creates the counterparts of our wallets that money moved to or from in a final block. Nothing waits for
 // such money, so non-final blocks are ignored. Events of zero create none: anyone can produce them.
 func (sc *scan) counterparts(ctx context.Context, all []exchange.ChainMovement) ([]walletEnd, error) {
-	if !sc.final || sc.network == exchange.Solana {
+	if !sc.final || !sc.network.Counterparts() {
 		return nil, nil
 	}
 	spelt := map[string]string{} // addresses by their form for comparison
 	for _, m := range all {
 		if m.Amount.Positive() {
-			spelt[comparedAs(sc.network, m.From)], spelt[comparedAs(sc.network, m.To)] = m.From, m.To
+			spelt[sc.network.Compared(m.From)], spelt[sc.network.Compared(m.To)] = m.From, m.To
 		}
 	}
 	asked := make([]string, 0, len(spelt))
@@ -59,14 +58,6 @@ func (sc *scan) counterparts(ctx context.Context, all []exchange.ChainMovement) 
 		ends = append(ends, end)
 	}
 	return ends, nil
-}
-
-// comparedAs is the form of an address for comparison: Ethereum addresses are case-insensitive.
-func comparedAs(n exchange.Network, address string) string {
-	if n == exchange.Ethereum {
-		return strings.ToLower(address)
-	}
-	return address
 }
 
 const insertCounterpart = `

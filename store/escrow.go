@@ -28,10 +28,9 @@ func (s *Store) EscrowAddresses(ctx context.Context, f EscrowFilter, p Page) ([]
 	var w where
 	w.eq("a.network", string(f.Network))
 	w.eq("a.status", string(f.Status))
-	var all []exchange.EscrowAddress
-	total, err := s.page(ctx, &all, list{columns: escrowColumns, from: escrowTables, where: w, order: "a.created_at DESC, a.id DESC"}, p)
+	all, total, err := readPage[exchange.EscrowAddress](ctx, s, "escrow address", list{columns: escrowColumns, from: escrowTables, where: w, order: "a.created_at DESC, a.id DESC"}, p)
 	if err != nil {
-		return nil, 0, translate(err, "escrow address")
+		return nil, 0, err
 	}
 	return all, total, s.fillBalances(ctx, all)
 }
@@ -192,11 +191,7 @@ UPDATE escrow_policy SET keep_free = $2, most = $3, rest_seconds = $4, updated_b
 
 // EscrowPolicies reads the size limits of the pools and the rest time of their addresses, by network.
 func (s *Store) EscrowPolicies(ctx context.Context) ([]exchange.EscrowPolicy, error) {
-	var rows []exchange.EscrowPolicy
-	if err := s.db.All(ctx, &rows, readPolicies); err != nil {
-		return nil, translate(err, "escrow policy")
-	}
-	return rows, nil
+	return readAll[exchange.EscrowPolicy](ctx, s.db, "escrow policy", readPolicies)
 }
 
 // EscrowPolicyPatch changes the policy of a network; nil leaves a field as it is.
@@ -250,11 +245,7 @@ func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p Es
 }
 
 func (t unitTx) lockedPolicy(ctx context.Context, n exchange.Network) (exchange.EscrowPolicy, error) {
-	var r exchange.EscrowPolicy
-	if err := t.Get(ctx, &r, lockPolicy, n); err != nil {
-		return exchange.EscrowPolicy{}, translate(err, "network")
-	}
-	return r, nil
+	return readOne[exchange.EscrowPolicy](ctx, t, "network", lockPolicy, n)
 }
 
 // escrowPolicyID is the object id for the events of a network's policy.

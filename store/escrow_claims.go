@@ -98,9 +98,5 @@ const claimsOfOrder = `SELECT ` + claimColumns + ` FROM escrow_claims WHERE orde
 
 // EscrowClaims reads the claims of an order, oldest first.
 func (s *Store) EscrowClaims(ctx context.Context, order uuid.UUID) ([]exchange.EscrowClaim, error) {
-	var rows []exchange.EscrowClaim
-	if err := s.db.All(ctx, &rows, claimsOfOrder, order); err != nil {
-		return nil, translate(err, "escrow claim")
-	}
-	return rows, nil
+	return readAll[exchange.EscrowClaim](ctx, s.db, "escrow claim", claimsOfOrder, order)
 }

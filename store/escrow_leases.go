@@ -231,11 +231,7 @@ ORDER BY l.leased_at LIMIT $2`
 // StaleLeases are orders that ended before a time without returning their address: their crypto is still being moved,
 // or their flow is gone.
 func (s *Store) StaleLeases(ctx context.Context, before time.Time, most int) ([]uuid.UUID, error) {
-	var orders []uuid.UUID
-	if err := s.db.All(ctx, &orders, openLeases, before, most); err != nil {
-		return nil, translate(err, "escrow lease")
-	}
-	return orders, nil
+	return readAll[uuid.UUID](ctx, s.db, "escrow lease", openLeases, before, most)
 }
 
 const keptUnmoved = `

@@ -101,9 +101,5 @@ func (s *Store) OrderTimeline(ctx context.Context, v View, id uuid.UUID) ([]exch
 	if _, err := s.Order(ctx, v, id); err != nil {
 		return nil, err
 	}
-	var rows []exchange.Event
-	if err := s.db.All(ctx, &rows, readTimeline, id); err != nil {
-		return nil, translate(err, "event")
-	}
-	return rows, nil
+	return readAll[exchange.Event](ctx, s.db, "event", readTimeline, id)
 }

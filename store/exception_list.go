@@ -115,19 +115,11 @@ func (s *Store) Exception(ctx context.Context, id uuid.UUID) (exchange.PaymentEx
 }
 
 func (t unitTx) exceptionOf(ctx context.Context, receipt string) (exchange.PaymentException, bool, error) {
-	var rows []exchange.PaymentException
-	if err := t.All(ctx, &rows, readExceptionByReceipt, receipt); err != nil || len(rows) == 0 {
-		return exchange.PaymentException{}, false, err
-	}
-	return rows[0], true, nil
+	return readFound[exchange.PaymentException](ctx, t, readExceptionByReceipt, receipt)
 }
 
 func (t unitTx) lockedException(ctx context.Context, id uuid.UUID) (exchange.PaymentException, error) {
-	var r exchange.PaymentException
-	if err := t.Get(ctx, &r, lockException, id); err != nil {
-		return exchange.PaymentException{}, translate(err, "payment exception")
-	}
-	return r, nil
+	return readOne[exchange.PaymentException](ctx, t, "payment exception", lockException, id)
 }
 
 // ListExceptions pages through the payment exceptions, newest first, with their number and the places of their crypto.
@@ -141,10 +133,9 @@ func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) (
 	w.between("created_at", f.CreatedFrom, f.CreatedTo)
 	w.id("order_id", f.OrderID)
 	w.id("attempt_id", f.AttemptID)
-	var all []exchange.PaymentException
-	total, err := s.page(ctx, &all, list{columns: exceptionColumns, from: "payment_exceptions", where: w, order: "created_at DESC, id DESC"}, p)
+	all, total, err := readPage[exchange.PaymentException](ctx, s, "payment exception", list{columns: exceptionColumns, from: "payment_exceptions", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {
-		return nil, 0, translate(err, "payment exception")
+		return nil, 0, err
 	}
 	return all, total, s.fillPlaces(ctx, all)
 }

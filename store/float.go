@@ -116,11 +116,7 @@ WHERE attempt_id IS NULL AND standing AND kind = 'balance' AND received_at >= $1
 
 // BalanceCallbacks lists the provider's balance callbacks since a time, newest first.
 func (s *Store) BalanceCallbacks(ctx context.Context, since time.Time) ([]exchange.MomoCallback, error) {
-	var rows []exchange.MomoCallback
-	if err := s.db.All(ctx, &rows, readStandingBalances, since, maxCallbacksRead); err != nil {
-		return nil, translate(err, "callback")
-	}
-	return rows, nil
+	return readAll[exchange.MomoCallback](ctx, s.db, "callback", readStandingBalances, since, maxCallbacksRead)
 }
 
 const readChargesOff = `SELECT attempt_id, expected, told FROM payout_charges WHERE told <> expected AND fixed_at IS NULL ORDER BY created_at LIMIT $1`

@@ -112,21 +112,13 @@ func (t unitTx) applyFloatMove(ctx context.Context, c exchange.ControlChange, by
 
 // FloatMove reads a movement of float.
 func (s *Store) FloatMove(ctx context.Context, id uuid.UUID) (exchange.FloatMove, error) {
-	var r exchange.FloatMove
-	if err := s.db.Get(ctx, &r, readMove, id); err != nil {
-		return exchange.FloatMove{}, translate(err, "movement of float")
-	}
-	return r, nil
+	return readOne[exchange.FloatMove](ctx, s.db, "movement of float", readMove, id)
 }
 
 const readOpenMoves = `SELECT ` + moveColumns + ` FROM float_moves WHERE status IN ('created', 'unknown', 'accepted') ORDER BY created_at`
 
 func (s *Store) openFloatMoves(ctx context.Context) ([]exchange.FloatMove, error) {
-	var rows []exchange.FloatMove
-	if err := s.db.All(ctx, &rows, readOpenMoves); err != nil {
-		return nil, translate(err, "movement of float")
-	}
-	return rows, nil
+	return readAll[exchange.FloatMove](ctx, s.db, "movement of float", readOpenMoves)
 }
 
 // OpenFloatMoves lists the movements of float that may still move money: at most one.
@@ -141,12 +133,7 @@ func (s *Store) OpenFloatMoves(ctx context.Context) ([]uuid.UUID, error) {
 
 // ListFloatMoves pages through the movements of float, the newest first, with their number.
 func (s *Store) ListFloatMoves(ctx context.Context, p Page) ([]exchange.FloatMove, int, error) {
-	var rows []exchange.FloatMove
-	total, err := s.page(ctx, &rows, list{columns: moveColumns, from: "float_moves", order: "created_at DESC, id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "movement of float")
-	}
-	return rows, total, nil
+	return readPage[exchange.FloatMove](ctx, s, "movement of float", list{columns: moveColumns, from: "float_moves", order: "created_at DESC, id DESC"}, p)
 }
 
 const lockMove = readMove + ` FOR NO KEY UPDATE`
@@ -278,20 +265,12 @@ const readMoveByToken = `SELECT ` + moveColumns + ` FROM float_moves WHERE token
 // FloatMoveByToken reads the movement whose callback address ends in the token.
 func (s *Store) FloatMoveByToken(ctx context.Context, token string) (exchange.FloatMove, error) {
 	h := sha256.Sum256([]byte(token))
-	var r exchange.FloatMove
-	if err := s.db.Get(ctx, &r, readMoveByToken, h[:]); err != nil {
-		return exchange.FloatMove{}, translate(err, "movement of float")
-	}
-	return r, nil
+	return readOne[exchange.FloatMove](ctx, s.db, "movement of float", readMoveByToken, h[:])
 }
 
 const readFloatCallbacks = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE float_move_id = $1 ORDER BY received_at, id LIMIT $2`
 
 // FloatCallbacks lists the provider's callbacks about a movement, oldest first.
 func (s *Store) FloatCallbacks(ctx context.Context, id uuid.UUID) ([]exchange.MomoCallback, error) {
-	var rows []exchange.MomoCallback
-	if err := s.db.All(ctx, &rows, readFloatCallbacks, id, maxCallbacksRead); err != nil {
-		return nil, translate(err, "callback")
-	}
-	return rows, nil
+	return readAll[exchange.MomoCallback](ctx, s.db, "callback", readFloatCallbacks, id, maxCallbacksRead)
 }

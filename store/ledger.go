@@ -63,12 +63,7 @@ func (s *Store) ListAccounts(ctx context.Context, f AccountFilter, p Page) ([]ex
 	w.eq("kind", string(f.Kind))
 	w.id("owner_id", f.Owner)
 	w.eq("asset", string(f.Asset))
-	var rows []exchange.Account
-	total, err := s.page(ctx, &rows, list{columns: accountColumns, from: "ledger_accounts", where: w, order: "id"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "account")
-	}
-	return rows, total, nil
+	return readPage[exchange.Account](ctx, s, "account", list{columns: accountColumns, from: "ledger_accounts", where: w, order: "id"}, p)
 }
 
 // entryRow is a row of ledger_entries.

@@ -32,42 +32,36 @@ func (p LimitPatch) empty() bool {
 // split separates what loosens the controls, compared with now, from the rest. A role, a valuation and a rule are
 // never split.
 func (p LimitPatch) split(now LimitPatch) (tighter, looser LimitPatch) {
-	tighter, looser = emptyPatch(), emptyPatch()
-	for role, l := range p.Roles {
-		if l.Exceeds(now.Roles[role]) {
-			looser.Roles[role] = l
+	tighter.Roles, looser.Roles = parted(p.Roles, func(role exchange.Role, l exchange.SpendingLimits) bool { return l.Exceeds(now.Roles[role]) })
+	tighter.Valuations, looser.Valuations = parted(p.Valuations, func(asset money.Asset, rate decimal.Decimal) bool {
+		return rate.LessThan(now.Valuations[asset]) // a lower valuation loosens the limits
+	})
+	tighter.Rules, looser.Rules = parted(p.Rules, func(object exchange.ApprovalObject, r exchange.ApprovalRule) bool { return r.Looser(now.Rules[object]) })
+	return tighter, looser
+}
+
+// parted splits a part of a patch into what does not loosen the controls and what does.
+func parted[K comparable, V any](part map[K]V, loosens func(K, V) bool) (tighter, looser map[K]V) {
+	tighter, looser = map[K]V{}, map[K]V{}
+	for k, v := range part {
+		if loosens(k, v) {
+			looser[k] = v
 		} else {
-			tighter.Roles[role] = l
-		}
-	}
-	for asset, rate := range p.Valuations {
-		if rate.LessThan(now.Valuations[asset]) { // a lower valuation loosens the limits
-			looser.Valuations[asset] = rate
-		} else {
-			tighter.Valuations[asset] = rate
-		}
-	}
-	for object, r := range p.Rules {
-		if r.Looser(now.Rules[object]) {
-			looser.Rules[object] = r
-		} else {
-			tighter.Rules[object] = r
+			tighter[k] = v
 		}
 	}
 	return tighter, looser
 }
 
-// of keeps the fields that another patch names.
+// of returns the fields that another patch names.
 func (p LimitPatch) of(named LimitPatch) LimitPatch {
-	kept := emptyPatch()
-	for role := range named.Roles {
-		kept.Roles[role] = p.Roles[role]
-	}
-	for asset := range named.Valuations {
-		kept.Valuations[asset] = p.Valuations[asset]
-	}
-	for object := range named.Rules {
-		kept.Rules[object] = p.Rules[object]
+	return LimitPatch{Roles: only(p.Roles, named.Roles), Valuations: only(p.Valuations, named.Valuations), Rules: only(p.Rules, named.Rules)}
+}
+
+func only[K comparable, V any](part, named map[K]V) map[K]V {
+	kept := map[K]V{}
+	for k := range named {
+		kept[k] = part[k]
 	}
 	return kept
 }

@@ -113,6 +113,50 @@ func (s *Store) page(ctx context.Context, dest any, l list, p Page) (total int, 
 	return total, err
 }
 
+// readPage reads one page of a list, and counts all its rows.
+func readPage[T any](ctx context.Context, s *Store, what string, l list, p Page) ([]T, int, error) {
+	var rows []T
+	total, err := s.page(ctx, &rows, l, p)
+	if err != nil {
+		return nil, 0, translate(err, what)
+	}
+	return rows, total, nil
+}
+
+// reader runs constant queries: the pool, or a transaction.
+type reader interface {
+	Get(ctx context.Context, dest any, query string, args ...any) error
+	All(ctx context.Context, dest any, query string, args ...any) error
+}
+
+// readOne reads one row. CodeNotFound, with the name of what it is, when there is none.
+func readOne[T any](ctx context.Context, from reader, what, query string, args ...any) (T, error) {
+	var row, none T
+	if err := from.Get(ctx, &row, query, args...); err != nil {
+		return none, translate(err, what)
+	}
+	return row, nil
+}
+
+// readAll reads all rows.
+func readAll[T any](ctx context.Context, from reader, what, query string, args ...any) ([]T, error) {
+	var rows []T
+	if err := from.All(ctx, &rows, query, args...); err != nil {
+		return nil, translate(err, what)
+	}
+	return rows, nil
+}
+
+// readFound reads the first row, if there is one.
+func readFound[T any](ctx context.Context, from reader, query string, args ...any) (T, bool, error) {
+	var rows []T
+	var none T
+	if err := from.All(ctx, &rows, query, args...); err != nil || len(rows) == 0 {
+		return none, false, err
+	}
+	return rows[0], true, nil
+}
+
 // convert maps rows to objects.
 func convert[R, T any](rows []R, f func(R) (T, error)) ([]T, error) {
 	all := make([]T, len(rows))

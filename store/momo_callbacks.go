@@ -46,11 +46,7 @@ ORDER BY received_at, id`
 // Callbacks lists the callbacks of an attempt, oldest first: all of them, or the hundred oldest and the hundred
 // newest.
 func (s *Store) Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error) {
-	var rows []exchange.MomoCallback
-	if err := s.db.All(ctx, &rows, readCallbacks, attemptID, maxCallbacksRead); err != nil {
-		return nil, translate(err, "callback")
-	}
-	return rows, nil
+	return readAll[exchange.MomoCallback](ctx, s.db, "callback", readCallbacks, attemptID, maxCallbacksRead)
 }
 
 const insertPayoutQuery = `INSERT INTO payout_queries (attempt_id, ticket, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
@@ -64,20 +60,14 @@ func (s *Store) SavePayoutQuery(ctx context.Context, attemptID uuid.UUID, ticket
 
 // PayoutQueries lists the provider's ids of our queries about a payout.
 func (s *Store) PayoutQueries(ctx context.Context, attemptID uuid.UUID) ([]string, error) {
-	var tickets []string
-	err := s.db.All(ctx, &tickets, `SELECT ticket FROM payout_queries WHERE attempt_id = $1`, attemptID)
-	return tickets, translate(err, "payout query")
+	return readAll[string](ctx, s.db, "payout query", `SELECT ticket FROM payout_queries WHERE attempt_id = $1`, attemptID)
 }
 
 const readCallback = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE id = $1`
 
 // Callback reads one callback.
 func (s *Store) Callback(ctx context.Context, id uuid.UUID) (exchange.MomoCallback, error) {
-	var r exchange.MomoCallback
-	if err := s.db.Get(ctx, &r, readCallback, id); err != nil {
-		return exchange.MomoCallback{}, translate(err, "callback")
-	}
-	return r, nil
+	return readOne[exchange.MomoCallback](ctx, s.db, "callback", readCallback, id)
 }
 
 const insertReceipt = `

@@ -117,10 +117,9 @@ func (t unitTx) applyMomoTerms(ctx context.Context, c exchange.ControlChange, by
 
 // ListTerms pages through the provider's terms, latest start first, with their number.
 func (s *Store) ListTerms(ctx context.Context, p Page) ([]exchange.MomoTerms, int, error) {
-	var rows []termsRow
-	total, err := s.page(ctx, &rows, list{columns: termsColumns, from: "momo_terms", order: "valid_from DESC"}, p)
+	rows, total, err := readPage[termsRow](ctx, s, "terms of the provider", list{columns: termsColumns, from: "momo_terms", order: "valid_from DESC"}, p)
 	if err != nil {
-		return nil, 0, translate(err, "terms of the provider")
+		return nil, 0, err
 	}
 	all, err := convert(rows, termsRow.terms)
 	return all, total, err

@@ -179,10 +179,9 @@ func (s *Store) ListOffers(ctx context.Context, v View, f OfferFilter, p Page) (
 	if f.Best {
 		order = "CASE o.offer_type WHEN 'SELL' THEN o.rate ELSE -o.rate END, o.created_at, o.id"
 	}
-	var rows []exchange.Offer
-	total, err := s.page(ctx, &rows, list{columns: offerColumns, from: offerTables, where: w, order: order}, p)
+	rows, total, err := readPage[exchange.Offer](ctx, s, "offer", list{columns: offerColumns, from: offerTables, where: w, order: order}, p)
 	if err != nil {
-		return nil, 0, translate(err, "offer")
+		return nil, 0, err
 	}
 	for i := range rows {
 		rows[i] = withRest(rows[i])

@@ -48,11 +48,7 @@ func (s *Store) OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, er
 // Order reads an order.
 func (s *Store) Order(ctx context.Context, v View, id uuid.UUID) (exchange.Order, error) {
 	all, owner, vendor := v.args()
-	var r exchange.Order
-	if err := s.db.Get(ctx, &r, readScopedOrder, id, all, owner, vendor); err != nil {
-		return exchange.Order{}, translate(err, "order")
-	}
-	return r, nil
+	return readOne[exchange.Order](ctx, s.db, "order", readScopedOrder, id, all, owner, vendor)
 }
 
 // ListOrders pages through the orders, newest first, with their number.
@@ -77,12 +73,7 @@ func (s *Store) ListOrders(ctx context.Context, v View, f OrderFilter, p Page) (
 		w.add(`o.crypto_amount <= ?`, f.Most.Decimal())
 	}
 	w.between("o.created_at", f.CreatedFrom, f.CreatedTo)
-	var rows []exchange.Order
-	total, err := s.page(ctx, &rows, list{columns: orderColumns, from: "orders o", where: w, order: "o.created_at DESC, o.id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "order")
-	}
-	return rows, total, nil
+	return readPage[exchange.Order](ctx, s, "order", list{columns: orderColumns, from: "orders o", where: w, order: "o.created_at DESC, o.id DESC"}, p)
 }
 
 const soldToTheHouse = `SELECT EXISTS (SELECT FROM orders WHERE customer_id = $1 AND deleted_at IS NULL)`
@@ -108,11 +99,7 @@ func (s *Store) scopeOrders(ctx context.Context, w *where, v View) error {
 var lockOrder = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1 FOR NO KEY UPDATE`
 
 func (t unitTx) lockedOrder(ctx context.Context, id uuid.UUID) (exchange.Order, error) {
-	var r exchange.Order
-	if err := t.Get(ctx, &r, lockOrder, id); err != nil {
-		return exchange.Order{}, translate(err, "order")
-	}
-	return r, nil
+	return readOne[exchange.Order](ctx, t, "order", lockOrder, id)
 }
 
 // saveOrder stores an order that differs from before, with its event and audit row.

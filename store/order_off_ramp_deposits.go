@@ -389,11 +389,7 @@ ORDER BY d.block, d.event_index LIMIT 100`
 
 // OffRampDeposits finds the movements that the flow of an order has to process, at most a hundred.
 func (s *Store) OffRampDeposits(ctx context.Context, order uuid.UUID) ([]uuid.UUID, error) {
-	var ids []uuid.UUID
-	if err := s.db.All(ctx, &ids, offRampDeposits, order, exchange.OffRampFlow(order)); err != nil {
-		return nil, translate(err, "deposit of the order")
-	}
-	return ids, nil
+	return readAll[uuid.UUID](ctx, s.db, "deposit of the order", offRampDeposits, order, exchange.OffRampFlow(order))
 }
 
 const screenTerms = `

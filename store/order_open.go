@@ -219,11 +219,7 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 
 // defaultWallet finds an owner's default wallet on a network.
 func (t unitTx) defaultWallet(ctx context.Context, owner uuid.UUID, n exchange.Network) (exchange.Wallet, bool, error) {
-	var wallets []exchange.Wallet
-	if err := t.All(ctx, &wallets, readDefaultWallet, owner, n); err != nil || len(wallets) == 0 {
-		return exchange.Wallet{}, false, err
-	}
-	return wallets[0], true, nil
+	return readFound[exchange.Wallet](ctx, t, readDefaultWallet, owner, n)
 }
 
 // admitCustomer locks the customer of an order, fills in its phone number, and checks the order against its limits.

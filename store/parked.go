@@ -76,11 +76,7 @@ func (s *Store) ListParked(ctx context.Context, f exchange.ParkedFilter) ([]exch
 
 // ParkedFlow is one flow on the list, with what its object says. It fails with CodeNotFound.
 func (s *Store) ParkedFlow(ctx context.Context, workflowID string) (exchange.ParkedFlow, error) {
-	var row exchange.ParkedFlow
-	if err := s.db.Get(ctx, &row, oneParked+readParked, workflowID); err != nil {
-		return exchange.ParkedFlow{}, translate(err, "parked flow")
-	}
-	return row, nil
+	return readOne[exchange.ParkedFlow](ctx, s.db, "parked flow", oneParked+readParked, workflowID)
 }
 
 // Flows whose payout was never sent come before those whose payout was refused: they are the better trial.

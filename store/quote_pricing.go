@@ -103,12 +103,7 @@ func (s *Store) FeeProfiles(ctx context.Context, f ProfileFilter, p Page) ([]exc
 	var w where
 	w.eq("p.scope", string(f.Scope))
 	w.eq("p.asset", string(f.Asset))
-	var rows []exchange.FeeProfile
-	total, err := s.page(ctx, &rows, list{columns: profileColumns, from: "fee_profiles p", where: w, order: "p.created_at DESC, p.id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "fee profile")
-	}
-	return rows, total, nil
+	return readPage[exchange.FeeProfile](ctx, s, "fee profile", list{columns: profileColumns, from: "fee_profiles p", where: w, order: "p.created_at DESC, p.id DESC"}, p)
 }
 
 const profileInForce = `SELECT ` + profileColumns + ` FROM fee_profiles p

@@ -159,12 +159,7 @@ func (s *Store) FXRates(ctx context.Context, f RateFilter, p Page) ([]exchange.F
 	var w where
 	w.eq("r.base", string(f.Base))
 	w.eq("r.source", f.Source)
-	var rows []exchange.FXRate
-	total, err := s.page(ctx, &rows, list{columns: rateColumns, from: "fx_rates r", where: w, order: "r.created_at DESC, r.id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "rate")
-	}
-	return rows, total, nil
+	return readPage[exchange.FXRate](ctx, s, "rate", list{columns: rateColumns, from: "fx_rates r", where: w, order: "r.created_at DESC, r.id DESC"}, p)
 }
 
 // freshRate finds the newest rate of an asset in shillings; false when it is stale.

@@ -30,11 +30,7 @@ const lockRun = readRun + ` FOR NO KEY UPDATE`
 
 // Reconciliation reads one comparison of a network.
 func (s *Store) Reconciliation(ctx context.Context, id uuid.UUID) (exchange.Reconciliation, error) {
-	var r exchange.Reconciliation
-	if err := s.db.Get(ctx, &r, readRun, id); err != nil {
-		return exchange.Reconciliation{}, translate(err, "reconciliation")
-	}
-	return r, nil
+	return readOne[exchange.Reconciliation](ctx, s.db, "reconciliation", readRun, id)
 }
 
 const watchedNetworks = `SELECT network FROM deposit_cursors ORDER BY network`
@@ -141,11 +137,7 @@ const walletsAfter = `SELECT ` + walletColumns + ` FROM wallets WHERE network = 
 // WalletsAfter lists the custodial wallets of a network after one of them, in the order of their ids, which is roughly
 // their order of creation.
 func (s *Store) WalletsAfter(ctx context.Context, n exchange.Network, after uuid.UUID, limit int) ([]exchange.Wallet, error) {
-	var rows []exchange.Wallet
-	if err := s.db.All(ctx, &rows, walletsAfter, n, after, limit); err != nil {
-		return nil, translate(err, "wallet")
-	}
-	return rows, nil
+	return readAll[exchange.Wallet](ctx, s.db, "wallet", walletsAfter, n, after, limit)
 }
 
 // The ledger's values of a wallet at a block, from one snapshot:

@@ -26,12 +26,7 @@ func (s *Store) ListReconciliations(ctx context.Context, f ReconciliationFilter,
 	var w where
 	w.eq("network", string(f.Network))
 	w.eq("status", string(f.Status))
-	var rows []exchange.Reconciliation
-	total, err := s.page(ctx, &rows, list{columns: runColumns, from: "reconciliation_runs", where: w, order: "started_at DESC, id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "reconciliation")
-	}
-	return rows, total, nil
+	return readPage[exchange.Reconciliation](ctx, s, "reconciliation", list{columns: runColumns, from: "reconciliation_runs", where: w, order: "started_at DESC, id DESC"}, p)
 }
 
 // DifferenceFilter narrows a list of differences.
@@ -49,12 +44,7 @@ func (s *Store) ListDifferences(ctx context.Context, f DifferenceFilter, p Page)
 	w.eq("status", string(f.Status))
 	w.eq("asset", string(f.Asset))
 	w.id("wallet_id", f.WalletID)
-	var rows []exchange.ReconciliationDifference
-	total, err := s.page(ctx, &rows, list{columns: differenceColumns, from: "reconciliation_differences", where: w, order: "opened_at DESC, id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "difference")
-	}
-	return rows, total, nil
+	return readPage[exchange.ReconciliationDifference](ctx, s, "difference", list{columns: differenceColumns, from: "reconciliation_differences", where: w, order: "opened_at DESC, id DESC"}, p)
 }
 
 // ListReconciliationItems pages through the differences that one run found, with their number.
@@ -198,10 +188,5 @@ func (s *Store) ListReserves(ctx context.Context, asset money.Asset, from, to ti
 	var w where
 	w.eq("asset", string(asset))
 	w.between("day", from, to)
-	var rows []exchange.ReserveLine
-	total, err := s.page(ctx, &rows, list{columns: reserveColumns, from: "reserve_reports", where: w, order: "day DESC, asset"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "reserve report")
-	}
-	return rows, total, nil
+	return readPage[exchange.ReserveLine](ctx, s, "reserve report", list{columns: reserveColumns, from: "reserve_reports", where: w, order: "day DESC, asset"}, p)
 }

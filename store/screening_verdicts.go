@@ -57,12 +57,7 @@ func (s *Store) DenyList(ctx context.Context, n exchange.Network, p Page) ([]exc
 	var w where
 	w.add(`removed_at IS NULL`)
 	w.eq("network", string(n))
-	var rows []exchange.DeniedAddress
-	total, err := s.page(ctx, &rows, list{columns: deniedColumns, from: "deny_list", where: w, order: "added_at DESC, id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "denied address")
-	}
-	return rows, total, nil
+	return readPage[exchange.DeniedAddress](ctx, s, "denied address", list{columns: deniedColumns, from: "deny_list", where: w, order: "added_at DESC, id DESC"}, p)
 }
 
 const isDenied = `SELECT EXISTS (SELECT FROM deny_list WHERE network = $1 AND address = $2 AND removed_at IS NULL)`
@@ -71,9 +66,7 @@ const isDeniedOutside = isDenied + ` AND NOT EXISTS (SELECT FROM wallets WHERE n
 
 // Denied reports whether an address is on the deny list.
 func (s *Store) Denied(ctx context.Context, n exchange.Network, address string) (bool, error) {
-	var found bool
-	err := s.db.Get(ctx, &found, isDenied, n, address)
-	return found, translate(err, "denied address")
+	return readOne[bool](ctx, s.db, "denied address", isDenied, n, address)
 }
 
 const insertScreening = `INSERT INTO screenings (id, transfer_id, payment_id, screener, verdict, reference, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`

@@ -76,11 +76,7 @@ func (s *Store) SentTransfer(ctx context.Context, v View, id uuid.UUID) (exchang
 
 func (s *Store) oneTransfer(ctx context.Context, query string, v View, id uuid.UUID) (exchange.Transfer, error) {
 	all, owner, vendor := v.args()
-	var r exchange.Transfer
-	if err := s.db.Get(ctx, &r, query, id, all, owner, vendor); err != nil {
-		return exchange.Transfer{}, translate(err, "transfer")
-	}
-	return r, nil
+	return readOne[exchange.Transfer](ctx, s.db, "transfer", query, id, all, owner, vendor)
 }
 
 // ListTransfers pages through the transfers that were sent or received, newest first, with their number.
@@ -106,12 +102,7 @@ func (s *Store) ListTransfers(ctx context.Context, v View, f TransferFilter, p P
 		w.add(`(f.sender_id = ? OR f.recipient_id = ?)`, f.Counterpart, f.Counterpart)
 	}
 	w.between("f.created_at", f.CreatedFrom, f.CreatedTo)
-	var rows []exchange.Transfer
-	total, err := s.page(ctx, &rows, list{columns: transferColumns, from: "transfers f", where: w, order: "f.created_at DESC, f.id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "transfer")
-	}
-	return rows, total, nil
+	return readPage[exchange.Transfer](ctx, s, "transfer", list{columns: transferColumns, from: "transfers f", where: w, order: "f.created_at DESC, f.id DESC"}, p)
 }
 
 const lockTransfer = `SELECT id FROM transfers WHERE id = $1 FOR NO KEY UPDATE`
@@ -122,11 +113,7 @@ func (t unitTx) lockedTransfer(ctx context.Context, id uuid.UUID) (exchange.Tran
 	if err := t.Get(ctx, &locked, lockTransfer, id); err != nil {
 		return exchange.Transfer{}, translate(err, "transfer")
 	}
-	var r exchange.Transfer
-	if err := t.Get(ctx, &r, readTransfer, id); err != nil {
-		return exchange.Transfer{}, translate(err, "transfer")
-	}
-	return r, nil
+	return readOne[exchange.Transfer](ctx, t, "transfer", readTransfer, id)
 }
 
 const saveTransfer = `
@@ -198,9 +185,5 @@ func (s *Store) TransferTimeline(ctx context.Context, v View, id uuid.UUID) ([]e
 	if _, err := s.SentTransfer(ctx, v, id); err != nil {
 		return nil, err
 	}
-	var rows []exchange.Event
-	if err := s.db.All(ctx, &rows, readTransferTimeline, id); err != nil {
-		return nil, translate(err, "event")
-	}
-	return rows, nil
+	return readAll[exchange.Event](ctx, s.db, "event", readTransferTimeline, id)
 }

@@ -187,11 +187,7 @@ func (s *Store) UserByPhone(ctx context.Context, phone exchange.Phone) (exchange
 }
 
 func (s *Store) oneUser(ctx context.Context, query string, key any) (exchange.User, error) {
-	var r exchange.User
-	if err := s.db.Get(ctx, &r, query, key); err != nil {
-		return exchange.User{}, translate(err, "user")
-	}
-	return r, nil
+	return readOne[exchange.User](ctx, s.db, "user", query, key)
 }
 
 const readCredentials = `SELECT id, password_hash, pin_hash, auth_version FROM users WHERE id = $1`
@@ -241,21 +237,14 @@ func (s *Store) ListUsers(ctx context.Context, f UserFilter, p Page) ([]exchange
 		w.add(`(lower(first_name) LIKE ? OR lower(last_name) LIKE ? OR lower(first_name || ' ' || last_name) LIKE ? OR email LIKE ? OR phone_number LIKE ?)`,
 			like, like, like, like, phone)
 	}
-	var rows []exchange.User
-	total, err := s.page(ctx, &rows, list{columns: userColumns, from: "users", where: w, order: "created_at DESC, id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "user")
-	}
-	return rows, total, nil
+	return readPage[exchange.User](ctx, s, "user", list{columns: userColumns, from: "users", where: w, order: "created_at DESC, id DESC"}, p)
 }
 
 const countUsers = `SELECT count(*) FROM users WHERE role = $1 AND id <> platform_treasury()`
 
 // CountUsers counts the users of a role.
 func (s *Store) CountUsers(ctx context.Context, role exchange.Role) (int, error) {
-	var n int
-	err := s.db.Get(ctx, &n, countUsers, role)
-	return n, translate(err, "user")
+	return readOne[int](ctx, s.db, "user", countUsers, role)
 }
 
 const lockUser = `SELECT ` + userColumns + ` FROM users WHERE id = $1 FOR UPDATE`

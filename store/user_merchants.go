@@ -15,12 +15,7 @@ func (s *Store) ListMerchants(ctx context.Context, v View, p Page) ([]exchange.U
 	w.eq("role", string(exchange.RoleVendor))
 	w.add(`id <> ?`, exchange.PlatformTreasury) // the house itself
 	w.scope(v, "id", "id")
-	var rows []exchange.User
-	total, err := s.page(ctx, &rows, list{columns: userColumns, from: "users", where: w, order: "created_at DESC, id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "merchant")
-	}
-	return rows, total, nil
+	return readPage[exchange.User](ctx, s, "merchant", list{columns: userColumns, from: "users", where: w, order: "created_at DESC, id DESC"}, p)
 }
 
 const readMerchant = `SELECT ` + userColumns + ` FROM users WHERE id = $1 AND role = 'vendor' AND ($2 OR id = $3 OR id = $4) AND id <> platform_treasury()`

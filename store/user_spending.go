@@ -143,11 +143,7 @@ func (s *Store) SpentOf(ctx context.Context, u exchange.User) (exchange.Spent, e
 }
 
 func (s *Store) effective(ctx context.Context, id uuid.UUID, role exchange.Role) (exchange.SpendingLimits, error) {
-	var r exchange.SpendingLimits
-	if err := s.db.Get(ctx, &r, readLimitsOf, id, role); err != nil {
-		return exchange.SpendingLimits{}, translate(err, "limit of the role")
-	}
-	return r, nil
+	return readOne[exchange.SpendingLimits](ctx, s.db, "limit of the role", readLimitsOf, id, role)
 }
 
 const saveUserLimits = `
@@ -247,11 +243,7 @@ const readValuations = `SELECT asset, rate, set_by, set_at FROM valuations ORDER
 
 // Valuations reads the valuations of the stablecoins.
 func (s *Store) Valuations(ctx context.Context) ([]exchange.Valuation, error) {
-	var rows []exchange.Valuation
-	if err := s.db.All(ctx, &rows, readValuations); err != nil {
-		return nil, translate(err, "valuation")
-	}
-	return rows, nil
+	return readAll[exchange.Valuation](ctx, s.db, "valuation", readValuations)
 }
 
 // valueOf is the value of an amount for limits, and the rate used: the newest FX rate if it is fresh, otherwise the

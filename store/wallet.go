@@ -106,11 +106,7 @@ const readScopedWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE id = $
 // Wallet reads a wallet.
 func (s *Store) Wallet(ctx context.Context, v View, id uuid.UUID) (exchange.Wallet, error) {
 	all, owner, vendor := v.args()
-	var r exchange.Wallet
-	if err := s.db.Get(ctx, &r, readScopedWallet, id, all, owner, vendor); err != nil {
-		return exchange.Wallet{}, translate(err, "wallet")
-	}
-	return r, nil
+	return readOne[exchange.Wallet](ctx, s.db, "wallet", readScopedWallet, id, all, owner, vendor)
 }
 
 // ListWallets pages through the wallets, newest first, with their number.
@@ -125,23 +121,14 @@ func (s *Store) ListWallets(ctx context.Context, v View, f WalletFilter, p Page)
 	if f.Default != nil {
 		w.add(`is_default = ?`, *f.Default)
 	}
-	var rows []exchange.Wallet
-	total, err := s.page(ctx, &rows, list{columns: walletColumns, from: "wallets", where: w, order: "created_at DESC, id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "wallet")
-	}
-	return rows, total, nil
+	return readPage[exchange.Wallet](ctx, s, "wallet", list{columns: walletColumns, from: "wallets", where: w, order: "created_at DESC, id DESC"}, p)
 }
 
 const readDefaultWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE owner_id = $1 AND network = $2 AND is_default`
 
 // DefaultWallet reads an owner's default wallet on a network; CodeNotFound when it has none there.
 func (s *Store) DefaultWallet(ctx context.Context, ownerID uuid.UUID, network exchange.Network) (exchange.Wallet, error) {
-	var r exchange.Wallet
-	if err := s.db.Get(ctx, &r, readDefaultWallet, ownerID, network); err != nil {
-		return exchange.Wallet{}, translate(err, "wallet")
-	}
-	return r, nil
+	return readOne[exchange.Wallet](ctx, s.db, "wallet", readDefaultWallet, ownerID, network)
 }
 
 const setDefault = `UPDATE wallets SET is_default = true, updated_at = $2 WHERE id = $1 RETURNING ` + walletColumns

@@ -264,12 +264,7 @@ func (s *Store) WebhookDeliveries(ctx context.Context, v View, f DeliveryFilter,
 	w.eq("d.status", string(f.Status))
 	w.eq("e.type", f.Type)
 	w.between("d.created_at", f.From, f.To)
-	var rows []exchange.WebhookDelivery
-	total, err := s.page(ctx, &rows, list{columns: deliveryColumns, from: deliverySource, where: w, order: "d.created_at DESC, d.id DESC"}, p)
-	if err != nil {
-		return nil, 0, translate(err, "webhook delivery")
-	}
-	return rows, total, nil
+	return readPage[exchange.WebhookDelivery](ctx, s, "webhook delivery", list{columns: deliveryColumns, from: deliverySource, where: w, order: "d.created_at DESC, d.id DESC"}, p)
 }
 
 const (

@@ -269,10 +269,9 @@ func (s *Store) Webhooks(ctx context.Context, v View, status exchange.WebhookSta
 	w.add(`p.deleted_at IS NULL`)
 	w.scope(v, "p.owner_id", "p.vendor_id")
 	w.eq("p.status", string(status))
-	var all []exchange.WebhookEndpoint
-	total, err := s.page(ctx, &all, list{columns: webhookColumns, from: "webhook_endpoints p", where: w, order: "p.created_at DESC, p.id DESC"}, p)
+	all, total, err := readPage[exchange.WebhookEndpoint](ctx, s, "webhook endpoint", list{columns: webhookColumns, from: "webhook_endpoints p", where: w, order: "p.created_at DESC, p.id DESC"}, p)
 	if err != nil {
-		return nil, 0, translate(err, "webhook endpoint")
+		return nil, 0, err
 	}
 	for i := range all {
 		if all[i].Keys, err = s.shownKeys(ctx, all[i].ID); err != nil {

@@ -297,8 +297,7 @@ func readAmount(to reflect.Value, from any) error {
 		return exchange.Wrap(exchange.CodeInternal, err, "a stored amount can't be read")
 	}
 	of := money.Asset(asset)
-	switch n := exchange.Network(asset); n {
-	case exchange.Ethereum, exchange.Tron, exchange.Solana:
+	if n := exchange.Network(asset); n.Valid() {
 		of = n.NativeCoin()
 	}
 	m, err := money.New(of, v)
