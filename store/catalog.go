@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,11 +18,62 @@ const (
 	catalogCurrency = "fiat_currency"
 )
 
-const countryColumns = `id, display_name, official_name, alpha2_code, alpha3_code, numeric_code, phone_code, nationality,
-	region, subregion, coalesce(default_fiat_currency, '') AS default_fiat_currency, supports_momo, supports_bank_payout,
-	sort_order, is_active, created_at, updated_at`
+// catalog is how one of the two catalogs is stored. Both have the same operations; its fields are the differences.
+type catalog[T comparable] struct {
+	name, what string // in audit rows, and in errors
+	table      string
+	columns    string // as they are written
+	read       string // as they are read
+	order      string
+	codeField  string                 // in requests
+	fields     func(T) map[string]any // a row by column, as written to the database (JSON) and to audit rows
+	key        func(*T) catalogKey    // what all rows have
+	check      func(T) error          // the rules of its fields
+	faults     map[string]string      // the fields behind its unique constraints
+	removable  func(T) error          // why a row can't be deleted
+}
 
-// countryFields is a country by column, as written to the database (JSON) and to audit rows.
+// catalogKey is what the rows of both catalogs have. The code identifies a row elsewhere.
+type catalogKey struct {
+	id               *uuid.UUID
+	code             string
+	created, updated *time.Time
+}
+
+const currencyColumns = `id, code, name, numeric_code, symbol, decimals, sort_order, is_active, created_at, updated_at`
+
+const countryColumns = `id, display_name, official_name, alpha2_code, alpha3_code, numeric_code, phone_code, nationality,
+	region, subregion, default_fiat_currency, supports_momo, supports_bank_payout, sort_order, is_active, created_at, updated_at`
+
+var countries = catalog[exchange.Country]{
+	name: catalogCountry, what: "country", table: "countries", columns: countryColumns, order: `sort_order, display_name COLLATE "C"`,
+	read:      strings.Replace(countryColumns, "default_fiat_currency", "coalesce(default_fiat_currency, '') AS default_fiat_currency", 1),
+	codeField: "alpha2_code", fields: countryFields, check: catalogdata.CheckCountry,
+	key: func(c *exchange.Country) catalogKey {
+		return catalogKey{&c.ID, c.Alpha2Code, &c.CreatedAt, &c.UpdatedAt}
+	},
+	faults: map[string]string{
+		"countries_display_name_key": "/display_name", "countries_alpha2_code_key": "/alpha2_code",
+		"countries_alpha3_code_key": "/alpha3_code", "countries_numeric_code_key": "/numeric_code",
+	},
+	removable: func(exchange.Country) error { return nil },
+}
+
+var currencies = catalog[exchange.FiatCurrency]{
+	name: catalogCurrency, what: "currency", table: "fiat_currencies", columns: currencyColumns, read: currencyColumns,
+	order: `sort_order, code COLLATE "C"`, codeField: "code", fields: currencyFields, check: catalogdata.CheckCurrency,
+	key: func(c *exchange.FiatCurrency) catalogKey {
+		return catalogKey{&c.ID, c.Code, &c.CreatedAt, &c.UpdatedAt}
+	},
+	faults: map[string]string{"fiat_currencies_code_key": "/code", "fiat_currencies_numeric_code_key": "/numeric_code"},
+	removable: func(c exchange.FiatCurrency) error {
+		if catalogdata.Booked(c.Code) {
+			return exchange.Errorf(exchange.CodeStateConflict, "Kivuko keeps its books in %s, so it can't be deleted. Set is_active to false instead.", c.Code)
+		}
+		return nil
+	},
+}
+
 func countryFields(c exchange.Country) map[string]any {
 	fields := map[string]any{
 		"id": c.ID, "display_name": c.DisplayName, "official_name": c.OfficialName, "alpha2_code": c.Alpha2Code,
@@ -36,134 +88,6 @@ func countryFields(c exchange.Country) map[string]any {
 	return fields
 }
 
-// ListCountries reads the catalog of countries in its order: all of it, or only the active rows.
-func (s *Store) ListCountries(ctx context.Context, activeOnly bool) ([]exchange.Country, error) {
-	var rows []exchange.Country
-	err := s.db.All(ctx, &rows, `SELECT `+countryColumns+` FROM countries WHERE is_active OR NOT $1
-		ORDER BY sort_order, display_name COLLATE "C"`, activeOnly)
-	if err != nil {
-		return nil, translate(err, "country")
-	}
-	return rows, nil
-}
-
-// Country reads one country, active or not. CodeNotFound when there is none with the id.
-func (s *Store) Country(ctx context.Context, id uuid.UUID) (exchange.Country, error) {
-	var r exchange.Country
-	if err := s.db.Get(ctx, &r, `SELECT `+countryColumns+` FROM countries WHERE id = $1`, id); err != nil {
-		return exchange.Country{}, translate(err, "country")
-	}
-	return r, nil
-}
-
-// CreateCountry adds a country. Without an id it gets a new one. With the id of a country that has the same alpha-2
-// code it returns that country unchanged, because the request is a repetition. CodeInvalid names the fields that break
-// a rule, CodeConflict those whose value another country has.
-func (s *Store) CreateCountry(ctx context.Context, c exchange.Country, by exchange.Principal) (exchange.Country, error) {
-	if err := catalogdata.CheckCountry(c); err != nil {
-		return exchange.Country{}, err
-	}
-	var created exchange.Country
-	err := s.inTx(ctx, catalogCountry, func(u unitTx) error {
-		var err error
-		created, err = createCountry(ctx, u, c, by)
-		return err
-	})
-	if err != nil {
-		return exchange.Country{}, translate(catalogFault(err, countryFaults), "country")
-	}
-	return created, nil
-}
-
-func createCountry(ctx context.Context, u unitTx, c exchange.Country, by exchange.Principal) (exchange.Country, error) {
-	var err error
-	if c.ID, err = idOrNew(c.ID); err != nil {
-		return exchange.Country{}, err
-	}
-	c.CreatedAt, c.UpdatedAt = u.s.now(), u.s.now()
-	n, err := insertCatalogRows(ctx, u, insertCountry, countryFields(c))
-	if err != nil {
-		return exchange.Country{}, err
-	}
-	var r exchange.Country
-	if err := u.Get(ctx, &r, `SELECT `+countryColumns+` FROM countries WHERE id = $1`, c.ID); err != nil {
-		return exchange.Country{}, err
-	}
-	if n == 0 {
-		if r.Alpha2Code != c.Alpha2Code {
-			return exchange.Country{}, exchange.Errorf(exchange.CodeConflict, "Another country already has this id.")
-		}
-		return r, nil
-	}
-	return r, catalogChanged(ctx, u, by, catalogChange{
-		catalog: catalogCountry, verb: "create", id: c.ID, code: c.Alpha2Code, after: countryFields(r),
-	})
-}
-
-// UpdateCountry replaces every field of the country with c's id except its times. The alpha-2 code identifies the
-// country elsewhere and can't change. CodeStateConflict when c.UpdatedAt is set and the row was changed since then, so
-// that no admin overwrites another's edit unseen. Other errors are those of CreateCountry, and CodeNotFound.
-func (s *Store) UpdateCountry(ctx context.Context, c exchange.Country, by exchange.Principal) (exchange.Country, error) {
-	if err := catalogdata.CheckCountry(c); err != nil {
-		return exchange.Country{}, err
-	}
-	var updated exchange.Country
-	err := s.inTx(ctx, catalogCountry, func(u unitTx) error {
-		var err error
-		updated, err = updateCountry(ctx, u, c, by)
-		return err
-	})
-	if err != nil {
-		return exchange.Country{}, translate(catalogFault(err, countryFaults), "country")
-	}
-	return updated, nil
-}
-
-func updateCountry(ctx context.Context, u unitTx, c exchange.Country, by exchange.Principal) (exchange.Country, error) {
-	var before, after exchange.Country
-	if err := u.Get(ctx, &before, `SELECT `+countryColumns+` FROM countries WHERE id = $1 FOR UPDATE`, c.ID); err != nil {
-		return exchange.Country{}, err
-	}
-	if err := require(c.Alpha2Code == before.Alpha2Code, "/alpha2_code", "immutable", "must not change; add another country instead"); err != nil {
-		return exchange.Country{}, err
-	}
-	old, expected := before, c.UpdatedAt
-	if c.CreatedAt, c.UpdatedAt = old.CreatedAt, old.UpdatedAt; c == old {
-		return old, nil
-	}
-	if !expected.IsZero() && !expected.Equal(old.UpdatedAt) {
-		return exchange.Country{}, pg.ErrChangedMeanwhile
-	}
-	err := u.Get(ctx, &after, `UPDATE countries SET display_name = $2, official_name = $3, alpha3_code = $4, numeric_code = $5,
-		phone_code = $6, nationality = $7, region = $8, subregion = $9, default_fiat_currency = nullif($10, ''), supports_momo = $11,
-		supports_bank_payout = $12, sort_order = $13, is_active = $14, updated_at = $15 WHERE id = $1 RETURNING `+countryColumns,
-		c.ID, c.DisplayName, c.OfficialName, c.Alpha3Code, c.NumericCode, c.PhoneCode, c.Nationality, c.Region, c.Subregion,
-		c.DefaultFiatCurrency, c.SupportsMomo, c.SupportsBankPayout, c.SortOrder, c.IsActive, laterThan(u.s.now(), old.UpdatedAt))
-	if err != nil {
-		return exchange.Country{}, err
-	}
-	return after, catalogChanged(ctx, u, by, catalogChange{
-		catalog: catalogCountry, verb: "update", id: c.ID, code: c.Alpha2Code, before: countryFields(old), after: countryFields(after),
-	})
-}
-
-// DeleteCountry removes a country from the catalog for good: seeding does not restore it. CodeNotFound when there is
-// none with the id.
-func (s *Store) DeleteCountry(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
-	return s.inTx(ctx, catalogCountry, func(u unitTx) error {
-		var r exchange.Country
-		if err := u.Get(ctx, &r, `DELETE FROM countries WHERE id = $1 RETURNING `+countryColumns, id); err != nil {
-			return err
-		}
-		return catalogChanged(ctx, u, by, catalogChange{
-			catalog: catalogCountry, verb: "delete", id: id, code: r.Alpha2Code, before: countryFields(r),
-		})
-	})
-}
-
-const currencyColumns = `id, code, name, numeric_code, symbol, decimals, sort_order, is_active, created_at, updated_at`
-
-// currencyFields is a currency by column, as written to the database (JSON) and to audit rows.
 func currencyFields(c exchange.FiatCurrency) map[string]any {
 	return map[string]any{
 		"id": c.ID, "code": c.Code, "name": c.Name, "numeric_code": c.NumericCode, "symbol": c.Symbol, "decimals": c.Decimals,
@@ -171,144 +95,168 @@ func currencyFields(c exchange.FiatCurrency) map[string]any {
 	}
 }
 
-// ListFiatCurrencies reads the catalog of currencies in its order: all of it, or only the active rows.
+// ListCountries reads the catalog of countries in its order: all of it, or only the active rows. ListFiatCurrencies does the
+// same for currencies.
+func (s *Store) ListCountries(ctx context.Context, activeOnly bool) ([]exchange.Country, error) {
+	return countries.list(ctx, s, activeOnly)
+}
+
+// ListFiatCurrencies reads the catalog of currencies, like ListCountries.
 func (s *Store) ListFiatCurrencies(ctx context.Context, activeOnly bool) ([]exchange.FiatCurrency, error) {
-	var rows []exchange.FiatCurrency
-	err := s.db.All(ctx, &rows, `SELECT `+currencyColumns+` FROM fiat_currencies WHERE is_active OR NOT $1
-		ORDER BY sort_order, code COLLATE "C"`, activeOnly)
-	if err != nil {
-		return nil, translate(err, "currency")
-	}
-	return rows, nil
+	return currencies.list(ctx, s, activeOnly)
 }
 
-// FiatCurrency reads one currency, active or not. CodeNotFound when there is none with the id.
+// Country reads one country, active or not. CodeNotFound when there is none with the id.
+func (s *Store) Country(ctx context.Context, id uuid.UUID) (exchange.Country, error) {
+	return countries.row(ctx, s.db, "", id)
+}
+
+// FiatCurrency reads one currency, like Country.
 func (s *Store) FiatCurrency(ctx context.Context, id uuid.UUID) (exchange.FiatCurrency, error) {
-	var r exchange.FiatCurrency
-	if err := s.db.Get(ctx, &r, `SELECT `+currencyColumns+` FROM fiat_currencies WHERE id = $1`, id); err != nil {
-		return exchange.FiatCurrency{}, translate(err, "currency")
-	}
-	return r, nil
+	return currencies.row(ctx, s.db, "", id)
 }
 
-// CreateFiatCurrency adds a currency. Ids, repetition and errors are as with CreateCountry.
+// CreateCountry adds a country. Without an id it gets a new one. With the id of a country that has the same alpha-2
+// code it returns that country unchanged, because the request is a repetition. CodeInvalid names the fields that break
+// a rule, CodeConflict those whose value another country has.
+func (s *Store) CreateCountry(ctx context.Context, c exchange.Country, by exchange.Principal) (exchange.Country, error) {
+	return countries.write(ctx, s, c, by, countries.create)
+}
+
+// CreateFiatCurrency adds a currency, like CreateCountry.
 func (s *Store) CreateFiatCurrency(ctx context.Context, c exchange.FiatCurrency, by exchange.Principal) (exchange.FiatCurrency, error) {
-	if err := catalogdata.CheckCurrency(c); err != nil {
-		return exchange.FiatCurrency{}, err
-	}
-	var created exchange.FiatCurrency
-	err := s.inTx(ctx, "currency", func(u unitTx) error {
-		var err error
-		created, err = createCurrency(ctx, u, c, by)
-		return err
-	})
-	if err != nil {
-		return exchange.FiatCurrency{}, translate(catalogFault(err, currencyFaults), "currency")
-	}
-	return created, nil
+	return currencies.write(ctx, s, c, by, currencies.create)
 }
 
-func createCurrency(ctx context.Context, u unitTx, c exchange.FiatCurrency, by exchange.Principal) (exchange.FiatCurrency, error) {
-	var err error
-	if c.ID, err = idOrNew(c.ID); err != nil {
-		return exchange.FiatCurrency{}, err
-	}
-	c.CreatedAt, c.UpdatedAt = u.s.now(), u.s.now()
-	n, err := insertCatalogRows(ctx, u, insertCurrency, currencyFields(c))
-	if err != nil {
-		return exchange.FiatCurrency{}, err
-	}
-	var r exchange.FiatCurrency
-	if err := u.Get(ctx, &r, `SELECT `+currencyColumns+` FROM fiat_currencies WHERE id = $1`, c.ID); err != nil {
-		return exchange.FiatCurrency{}, err
-	}
-	if n == 0 {
-		if r.Code != c.Code {
-			return exchange.FiatCurrency{}, exchange.Errorf(exchange.CodeConflict, "Another currency already has this id.")
-		}
-		return r, nil
-	}
-	return r, catalogChanged(ctx, u, by, catalogChange{
-		catalog: catalogCurrency, verb: "create", id: c.ID, code: c.Code, after: currencyFields(r),
-	})
+// UpdateCountry replaces every field of the country with c's id except its times. The alpha-2 code identifies the
+// country elsewhere and can't change. CodeStateConflict when c.UpdatedAt is set and the row was changed since then, so
+// that no admin overwrites another's edit unseen. Other errors are those of CreateCountry, and CodeNotFound.
+func (s *Store) UpdateCountry(ctx context.Context, c exchange.Country, by exchange.Principal) (exchange.Country, error) {
+	return countries.write(ctx, s, c, by, countries.update)
 }
 
-// UpdateFiatCurrency replaces every field of the currency with c's id except its times. The code can't change:
-// countries and amounts refer to it. Times and errors are as with UpdateCountry.
+// UpdateFiatCurrency replaces every field of the currency with c's id, like UpdateCountry. The code can't change:
+// countries and amounts refer to it.
 func (s *Store) UpdateFiatCurrency(ctx context.Context, c exchange.FiatCurrency, by exchange.Principal) (exchange.FiatCurrency, error) {
-	if err := catalogdata.CheckCurrency(c); err != nil {
-		return exchange.FiatCurrency{}, err
-	}
-	var updated exchange.FiatCurrency
-	err := s.inTx(ctx, "currency", func(u unitTx) error {
-		var err error
-		updated, err = updateCurrency(ctx, u, c, by)
-		return err
-	})
-	if err != nil {
-		return exchange.FiatCurrency{}, translate(catalogFault(err, currencyFaults), "currency")
-	}
-	return updated, nil
+	return currencies.write(ctx, s, c, by, currencies.update)
 }
 
-func updateCurrency(ctx context.Context, u unitTx, c exchange.FiatCurrency, by exchange.Principal) (exchange.FiatCurrency, error) {
-	var before, after exchange.FiatCurrency
-	if err := u.Get(ctx, &before, `SELECT `+currencyColumns+` FROM fiat_currencies WHERE id = $1 FOR UPDATE`, c.ID); err != nil {
-		return exchange.FiatCurrency{}, err
-	}
-	if err := require(c.Code == before.Code, "/code", "immutable", "must not change; add another currency instead"); err != nil {
-		return exchange.FiatCurrency{}, err
-	}
-	old, expected := before, c.UpdatedAt
-	if c.CreatedAt, c.UpdatedAt = old.CreatedAt, old.UpdatedAt; c == old {
-		return old, nil
-	}
-	if !expected.IsZero() && !expected.Equal(old.UpdatedAt) {
-		return exchange.FiatCurrency{}, pg.ErrChangedMeanwhile
-	}
-	err := u.Get(ctx, &after, `UPDATE fiat_currencies SET name = $2, numeric_code = $3, symbol = $4, decimals = $5, sort_order = $6,
-		is_active = $7, updated_at = $8 WHERE id = $1 RETURNING `+currencyColumns,
-		c.ID, c.Name, c.NumericCode, c.Symbol, c.Decimals, c.SortOrder, c.IsActive, laterThan(u.s.now(), old.UpdatedAt))
-	if err != nil {
-		return exchange.FiatCurrency{}, err
-	}
-	return after, catalogChanged(ctx, u, by, catalogChange{
-		catalog: catalogCurrency, verb: "update", id: c.ID, code: c.Code, before: currencyFields(old), after: currencyFields(after),
-	})
+// DeleteCountry removes a country from the catalog for good: seeding does not restore it. CodeNotFound when there is
+// none with the id.
+func (s *Store) DeleteCountry(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
+	return countries.remove(ctx, s, id, by)
 }
 
-// DeleteFiatCurrency removes a currency from the catalog for good: seeding does not restore it. CodeStateConflict when
-// Kivuko keeps its books in it or a country has it as its default: make such a currency inactive instead. CodeNotFound
-// when there is none with the id.
+// DeleteFiatCurrency removes a currency, like DeleteCountry. CodeStateConflict when Kivuko keeps its books in it or a
+// country has it as its default: make such a currency inactive instead.
 func (s *Store) DeleteFiatCurrency(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
-	err := s.inTx(ctx, "currency", func(u unitTx) error {
-		var r exchange.FiatCurrency
-		if err := u.Get(ctx, &r, `DELETE FROM fiat_currencies WHERE id = $1 RETURNING `+currencyColumns, id); err != nil {
-			return err
-		}
-		if catalogdata.Booked(r.Code) {
-			return exchange.Errorf(exchange.CodeStateConflict, "Kivuko keeps its books in %s, so it can't be deleted. Set is_active to false instead.", r.Code)
-		}
-		return catalogChanged(ctx, u, by, catalogChange{
-			catalog: catalogCurrency, verb: "delete", id: id, code: r.Code, before: currencyFields(r),
-		})
-	})
+	err := currencies.remove(ctx, s, id, by)
 	if pg.Broke(err, defaultCurrencyReference) {
 		return exchange.Wrap(exchange.CodeStateConflict, err, "The currency is the default of a country, so it can't be deleted. Set is_active to false instead.")
 	}
 	return err
 }
 
+func (k catalog[T]) list(ctx context.Context, s *Store, activeOnly bool) ([]T, error) {
+	return readAll[T](ctx, s.db, k.what, `SELECT `+k.read+` FROM `+k.table+` WHERE is_active OR NOT $1 ORDER BY `+k.order, activeOnly)
+}
+
+// row reads a row, and may lock it.
+func (k catalog[T]) row(ctx context.Context, from reader, lock string, id uuid.UUID) (T, error) {
+	return readOne[T](ctx, from, k.what, `SELECT `+k.read+` FROM `+k.table+` WHERE id = $1`+lock, id)
+}
+
+// write runs a change of a checked row, and names the fields of the constraints that it breaks.
+func (k catalog[T]) write(ctx context.Context, s *Store, c T, by exchange.Principal, change func(context.Context, unitTx, T, exchange.Principal) (T, error)) (T, error) {
+	var none, written T
+	if err := k.check(c); err != nil {
+		return none, err
+	}
+	err := s.inTx(ctx, k.what, func(u unitTx) (err error) {
+		written, err = change(ctx, u, c, by)
+		return err
+	})
+	if err != nil {
+		return none, translate(catalogFault(err, k.faults), k.what)
+	}
+	return written, nil
+}
+
 // Rows are passed as a JSON array, so that one statement inserts any number of them. A repeated id is skipped; any
 // other collision is an error.
-const (
-	insertCountryColumns = `id, display_name, official_name, alpha2_code, alpha3_code, numeric_code, phone_code, nationality,
-		region, subregion, default_fiat_currency, supports_momo, supports_bank_payout, sort_order, is_active, created_at, updated_at`
-	insertCountry = `INSERT INTO countries (` + insertCountryColumns + `)
-		SELECT ` + insertCountryColumns + ` FROM jsonb_populate_recordset(NULL::countries, $1::jsonb) ON CONFLICT (id) DO NOTHING`
-	insertCurrency = `INSERT INTO fiat_currencies (` + currencyColumns + `)
-		SELECT ` + currencyColumns + ` FROM jsonb_populate_recordset(NULL::fiat_currencies, $1::jsonb) ON CONFLICT (id) DO NOTHING`
-)
+func (k catalog[T]) insert() string {
+	return `INSERT INTO ` + k.table + ` (` + k.columns + `) SELECT ` + k.columns + ` FROM jsonb_populate_recordset(NULL::` + k.table + `, $1::jsonb) ON CONFLICT (id) DO NOTHING`
+}
+
+func (k catalog[T]) create(ctx context.Context, u unitTx, c T, by exchange.Principal) (T, error) {
+	var none T
+	key := k.key(&c)
+	var err error
+	if *key.id, err = idOrNew(*key.id); err != nil {
+		return none, err
+	}
+	*key.created, *key.updated = u.s.now(), u.s.now()
+	n, err := insertCatalogRows(ctx, u, k.insert(), k.fields(c))
+	if err != nil {
+		return none, err
+	}
+	r, err := k.row(ctx, u, "", *key.id)
+	if err != nil {
+		return none, err
+	}
+	if n == 0 {
+		if k.key(&r).code != key.code {
+			return none, exchange.Errorf(exchange.CodeConflict, "Another %s already has this id.", k.what)
+		}
+		return r, nil
+	}
+	return r, catalogChanged(ctx, u, by, catalogChange{catalog: k.name, verb: "create", id: *key.id, code: key.code, after: k.fields(r)})
+}
+
+func (k catalog[T]) update(ctx context.Context, u unitTx, c T, by exchange.Principal) (T, error) {
+	var none T
+	key := k.key(&c)
+	old, err := k.row(ctx, u, ` FOR UPDATE`, *key.id)
+	if err != nil {
+		return none, err
+	}
+	before, expected := k.key(&old), *key.updated
+	if err := require(key.code == before.code, "/"+k.codeField, "immutable", "must not change; add another "+k.what+" instead"); err != nil {
+		return none, err
+	}
+	if *key.created, *key.updated = *before.created, *before.updated; c == old {
+		return old, nil
+	}
+	if !expected.IsZero() && !expected.Equal(*before.updated) {
+		return none, pg.ErrChangedMeanwhile
+	}
+	*key.updated = laterThan(u.s.now(), *before.updated)
+	values, err := document(k.fields(c))
+	if err != nil {
+		return none, err
+	}
+	after, err := readOne[T](ctx, u, k.what, `UPDATE `+k.table+` SET (`+k.columns+`) = (SELECT `+k.columns+` FROM jsonb_populate_record(NULL::`+k.table+`, $2::jsonb))
+		WHERE id = $1 RETURNING `+k.read, *key.id, values)
+	if err != nil {
+		return none, err
+	}
+	return after, catalogChanged(ctx, u, by, catalogChange{
+		catalog: k.name, verb: "update", id: *key.id, code: key.code, before: k.fields(old), after: k.fields(after),
+	})
+}
+
+func (k catalog[T]) remove(ctx context.Context, s *Store, id uuid.UUID, by exchange.Principal) error {
+	return s.inTx(ctx, k.what, func(u unitTx) error {
+		r, err := readOne[T](ctx, u, k.what, `DELETE FROM `+k.table+` WHERE id = $1 RETURNING `+k.read, id)
+		if err != nil {
+			return err
+		}
+		if err := k.removable(r); err != nil {
+			return err
+		}
+		return catalogChanged(ctx, u, by, catalogChange{catalog: k.name, verb: "delete", id: id, code: k.key(&r).code, before: k.fields(r)})
+	})
+}
 
 // insertCatalogRows returns how many of the rows were inserted.
 func insertCatalogRows(ctx context.Context, u unitTx, query string, rows ...map[string]any) (int64, error) {
@@ -345,17 +293,6 @@ func catalogChanged(ctx context.Context, u unitTx, by exchange.Principal, ch cat
 
 // defaultCurrencyReference is the foreign key from countries to currencies.
 const defaultCurrencyReference = "countries_default_fiat_currency_fkey"
-
-// The fields behind the unique constraints of the catalogs.
-var (
-	countryFaults = map[string]string{
-		"countries_display_name_key": "/display_name", "countries_alpha2_code_key": "/alpha2_code",
-		"countries_alpha3_code_key": "/alpha3_code", "countries_numeric_code_key": "/numeric_code",
-	}
-	currencyFaults = map[string]string{
-		"fiat_currencies_code_key": "/code", "fiat_currencies_numeric_code_key": "/numeric_code",
-	}
-)
 
 // catalogFault names the field of a violated constraint.
 func catalogFault(err error, unique map[string]string) error {

@@ -14,7 +14,7 @@ const (
 		SELECT ` + currencyColumns + ` FROM jsonb_populate_recordset(NULL::fiat_currencies, $1::jsonb) seed
 		WHERE NOT EXISTS (SELECT FROM catalog_removals x WHERE x.catalog = 'fiat_currency' AND x.code = seed.code)
 		ON CONFLICT DO NOTHING`
-	seedCountries = `INSERT INTO countries (` + insertCountryColumns + `)
+	seedCountries = `INSERT INTO countries (` + countryColumns + `)
 		SELECT seed.id, display_name, official_name, alpha2_code, alpha3_code, seed.numeric_code, phone_code, nationality,
 			region, subregion, currency.code, supports_momo, supports_bank_payout, seed.sort_order, seed.is_active, seed.created_at, seed.updated_at
 		FROM jsonb_populate_recordset(NULL::countries, $1::jsonb) seed LEFT JOIN fiat_currencies currency ON currency.code = seed.default_fiat_currency
@@ -25,21 +25,21 @@ const (
 // SeedCatalogs adds the embedded countries and currencies that are missing. It never changes a row or restores one
 // that an admin deleted, so it may run at every start, also concurrently.
 func (s *Store) SeedCatalogs(ctx context.Context) error {
-	countries, err := catalogdata.Countries()
+	allCountries, err := catalogdata.Countries()
 	if err != nil {
 		return exchange.Wrap(exchange.CodeInternal, err, "The embedded countries can't be read.")
 	}
-	currencies, err := catalogdata.Currencies()
+	allCurrencies, err := catalogdata.Currencies()
 	if err != nil {
 		return exchange.Wrap(exchange.CodeInternal, err, "The embedded currencies can't be read.")
 	}
 	now := s.now()
 	var rows, money []map[string]any
-	for _, c := range countries {
+	for _, c := range allCountries {
 		c.CreatedAt, c.UpdatedAt = now, now
 		rows = append(rows, countryFields(c))
 	}
-	for _, c := range currencies {
+	for _, c := range allCurrencies {
 		c.CreatedAt, c.UpdatedAt = now, now
 		money = append(money, currencyFields(c))
 	}
