@@ -12,7 +12,14 @@ import (
 type ApprovalStore interface {
 	// Decide proves a token and carries out its decision in one transaction; repeated, it returns the transfer unchanged.
 	Decide(ctx context.Context, transferID uuid.UUID, token string, action exchange.ApprovalAction) (exchange.Transfer, error)
-	RecordRefusedDecision(ctx context.Context, transferID uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error
+	refusalStore
+}
+
+// refusalStore records attempts to decide about an object without the right to.
+type refusalStore interface {
+	RecordRefusedDecision(
+		ctx context.Context, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code,
+	) error
 }
 
 // Approvals proves the officers' decisions.
@@ -59,5 +66,5 @@ type RefusedDecisionInput struct {
 
 // RecordRefusedDecision records an attempt to decide without the right to, for the auditor.
 func (a *Approvals) RecordRefusedDecision(ctx context.Context, in RefusedDecisionInput) error {
-	return Failure(ctx, a.Store.RecordRefusedDecision(ctx, in.TransferID, in.Action, in.Channel, in.Code))
+	return Failure(ctx, a.Store.RecordRefusedDecision(ctx, exchange.ApproveTransfer, in.TransferID, in.Action, in.Channel, in.Code))
 }

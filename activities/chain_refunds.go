@@ -16,7 +16,7 @@ type ChainRefundStore interface {
 	AddressRefund(ctx context.Context, refundID, requestID uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error)
 	DismissClaim(ctx context.Context, refundID uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error)
 	DecideRefund(ctx context.Context, refundID uuid.UUID, token string, action exchange.ApprovalAction) (exchange.RefundStanding, error)
-	RecordRefusedRefundDecision(ctx context.Context, refundID uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error
+	refusalStore
 }
 
 // ChainRefunds changes the rows of crypto refunds.
@@ -122,5 +122,5 @@ type RefusedRefundDecisionInput struct {
 
 // RecordRefusedRefundDecision records an attempt to decide without the right to, for the auditor.
 func (c *ChainRefunds) RecordRefusedRefundDecision(ctx context.Context, in RefusedRefundDecisionInput) error {
-	return Failure(ctx, c.Store.RecordRefusedRefundDecision(ctx, in.RefundID, in.Action, in.Channel, in.Code))
+	return Failure(ctx, c.Store.RecordRefusedDecision(ctx, exchange.ApproveRefund, in.RefundID, in.Action, in.Channel, in.Code))
 }

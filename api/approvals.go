@@ -48,18 +48,24 @@ func (s *server) decideTransfer(action exchange.ApprovalAction) func(*call) erro
 		if _, err = s.Store.IssueTicket(c.ctx, k, c.who); err != nil {
 			return err
 		}
-		if err := s.Flows.DecideTransfer(c.ctx, t.ID, c.objectID, action, token); err != nil {
-			// On a repeated request, the decision may be counted already and the flow may have moved on or ended.
-			counted, readErr := s.Store.TicketCounted(c.ctx, c.objectID)
-			if readErr != nil {
-				return readErr
-			}
-			if !counted {
-				return s.endedTransfer(c, t.ID, err)
-			}
+		if err := s.unlessCounted(c, s.Flows.DecideTransfer(c.ctx, t.ID, c.objectID, action, token)); err != nil {
+			return s.endedTransfer(c, t.ID, err)
 		}
 		return s.answerTransfer(c, t.ID)
 	}
+}
+
+// unlessCounted returns a flow's refusal of the decision in the request, or nil when the decision counts already: on a
+// repeated request, the flow may have moved on or ended.
+func (s *server) unlessCounted(c *call, refusal error) error {
+	if refusal == nil {
+		return nil
+	}
+	counted, err := s.Store.TicketCounted(c.ctx, c.objectID)
+	if err != nil || counted {
+		return err
+	}
+	return refusal
 }
 
 // ticket is the right of the caller to one decision. It holds only the token's hash.

@@ -212,21 +212,13 @@ func (s *server) decideRefund(action exchange.ApprovalAction) func(*call) error 
 	}
 }
 
-// handDecision sends a decision to the flow that owes the refund. On a repeated request, the decision may be counted
-// already and the flow may have ended.
+// handDecision sends a decision to the flow that owes the refund.
 func (s *server) handDecision(c *call, r exchange.Refund, action exchange.ApprovalAction, token string) error {
 	order, exception, err := s.owes(c, r)
 	if err != nil {
 		return err
 	}
-	refusal := s.Flows.DecideRefund(c.ctx, order, exception, c.objectID, action, token)
-	if refusal == nil {
-		return nil
-	}
-	counted, err := s.Store.TicketCounted(c.ctx, c.objectID)
-	if err != nil || counted {
-		return err
-	}
+	refusal := s.unlessCounted(c, s.Flows.DecideRefund(c.ctx, order, exception, c.objectID, action, token))
 	if exchange.CodeOf(refusal) == exchange.CodeNotFound {
 		return exchange.Errorf(exchange.CodeStateConflict, "The refund is %s and its flow has ended; it can't be approved or rejected any more.", r.Status)
 	}

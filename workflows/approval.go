@@ -4,19 +4,21 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/workflow"
 
-	"kivuko/activities"
 	"kivuko/exchange"
 )
 
-// approvalHandler receives the officers' decisions about a transfer, by updates of the API or by signals of the Web UI.
-// Both call one function, which accepts only a token that the API gave to one officer for one decision.
+// approvalHandler receives the officers' decisions about an object, by updates of the API or by signals of the Web UI. Both
+// call one function, which accepts only a token that the API gave to one officer for one decision. Ack answers an update.
 //
 // A token is in the history of the flow. It is encrypted there like every payload, and it is valid for one use and for
 // minutes, so that a later reader of the history can't decide with it.
-type approvalHandler struct {
-	transfer uuid.UUID
-	waiting  func() bool // reports whether the transfer waits for a decision, or will soon
-	learn    func(workflow.Context, activities.TransferState)
+type approvalHandler[Ack any] struct {
+	admit func(ApprovalRef) error // refuses updates while the object does not wait for a decision, and will not soon
+	idle  func() error            // refuses signals while there is no object; nil where there always is one
+	about func() uuid.UUID        // the object's id
+	// prove applies a decision about the object, and note records one without proof for the auditor.
+	prove    func(ctx workflow.Context, object uuid.UUID, action exchange.ApprovalAction, token string) (Ack, error)
+	note     func(workflow.Context, uuid.UUID, exchange.ApprovalAction, exchange.ApprovalChannel, exchange.Code) error
 	commands *commands // whose details show what was refused
 	refused  int       // signals without a valid token
 }
@@ -27,59 +29,53 @@ const maxRefused = 100
 
 var errTooManyRefused = refuse(exchange.CodeLimitReached, "There were too many signals without a valid token; decide through the API.")
 
-// openApprovalHandler registers the handlers. It is called before the first wait.
-func openApprovalHandler(h *handlers, d *approvalHandler) {
+// open registers the handlers. It is called before the first wait.
+func (d *approvalHandler[Ack]) open(h *handlers) {
 	for _, u := range []struct {
-		name   string
-		action exchange.ApprovalAction
-	}{{UpdateApprove, exchange.Approve}, {UpdateReject, exchange.Reject}} {
-		h.update(u.name, "An officer's decision, with a token that the API issued for it.", func(ctx workflow.Context, ref ApprovalRef) (TransferAck, error) {
+		update, signal string
+		action         exchange.ApprovalAction
+	}{{UpdateApprove, SignalApprove, exchange.Approve}, {UpdateReject, SignalReject, exchange.Reject}} {
+		h.update(u.update, "An officer's decision, with a token that the API issued for it.", func(ctx workflow.Context, ref ApprovalRef) (Ack, error) {
 			return d.decide(ctx, u.action, exchange.ChannelAPI, ref)
 		}, d.admit)
+		signal(h.ctx, "signal "+u.signal, u.signal, func(ctx workflow.Context, sent any) {
+			if err := d.listen(ctx, u.action, tokenIn(sent)); err != nil {
+				d.commands.refuseSignal(ctx, u.signal, err)
+			}
+		})
 	}
-	for _, s := range []struct {
-		name   string
-		action exchange.ApprovalAction
-	}{{SignalApprove, exchange.Approve}, {SignalReject, exchange.Reject}} {
-		signal(h.ctx, "signal "+s.name, s.name, func(ctx workflow.Context, sent any) { d.listen(ctx, s.name, s.action, sent) })
-	}
-}
-
-// admit refuses decisions while the transfer does not wait for one.
-func (d *approvalHandler) admit(ApprovalRef) error {
-	if !d.waiting() {
-		return refuse(exchange.CodeStateConflict, "The transfer does not wait for a decision.")
-	}
-	return nil
 }
 
 // listen handles the signals of the Web UI. Their argument is free text; one that is no token is refused and recorded like
 // a wrong token.
-func (d *approvalHandler) listen(ctx workflow.Context, name string, action exchange.ApprovalAction, sent any) {
+func (d *approvalHandler[Ack]) listen(ctx workflow.Context, action exchange.ApprovalAction, ref ApprovalRef) error {
 	if d.refused >= maxRefused {
-		d.commands.refuseSignal(ctx, name, errTooManyRefused)
-		return
+		return errTooManyRefused
 	}
-	ref := tokenIn(sent)
-	if _, err := d.decide(ctx, action, exchange.ChannelSignal, ref); err != nil {
+	if d.idle != nil {
+		if err := d.idle(); err != nil {
+			return err
+		}
+	}
+	_, err := d.decide(ctx, action, exchange.ChannelSignal, ref)
+	if err != nil {
 		d.refused++
-		d.commands.refuseSignal(ctx, name, withoutToken(ref, err))
+		err = withoutToken(ref, err)
 	}
+	return err
 }
 
 // decide proves a decision and applies it. A decision without proof changes nothing and is recorded for the auditor.
-func (d *approvalHandler) decide(ctx workflow.Context, action exchange.ApprovalAction, channel exchange.ApprovalChannel, ref ApprovalRef) (TransferAck, error) {
-	in := activities.DecideInput{TransferID: d.transfer, Action: action, Token: ref.Token}
-	s, err := step(ctx, database, "Prove the officer's decision", approvals.DecideTransfer, in)
+func (d *approvalHandler[Ack]) decide(ctx workflow.Context, action exchange.ApprovalAction, channel exchange.ApprovalChannel, ref ApprovalRef) (Ack, error) {
+	object := d.about()
+	ack, err := d.prove(ctx, object, action, ref.Token)
 	if err == nil {
-		d.learn(ctx, s)
-		return TransferAck{Status: s.Status, Detail: s.Detail}, nil
+		return ack, nil
 	}
-	refusal := activities.RefusedDecisionInput{TransferID: d.transfer, Action: action, Channel: channel, Code: exchange.CodeOf(AsExchangeError(err))}
-	if err := do(ctx, database, "Record a decision without proof", approvals.RecordRefusedDecision, refusal); err != nil {
+	if err := d.note(ctx, object, action, channel, exchange.CodeOf(AsExchangeError(err))); err != nil {
 		workflow.GetLogger(ctx).Error("a decision without proof could not be recorded", "error", err)
 	}
-	return TransferAck{}, passOn(err)
+	return ack, passOn(err)
 }
 
 // withoutToken returns why a decision is refused: the token is missing, or err.

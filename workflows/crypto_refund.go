@@ -187,69 +187,40 @@ func (b *cryptoRefund) card(waits string, until time.Time) card {
 	return c
 }
 
-// refundApprovals receives the officers' decisions about a crypto refund. Updates of the API and signals of the Web UI call
-// one function, which accepts only a token, as for transfers.
+// refundApprovals receives the officers' decisions about the crypto refund that a flow owes.
 type refundApprovals struct {
-	back     *cryptoRefund // nil while no refund waits
-	commands *commands     // whose details show what was refused
-	refused  int           // signals without a valid token
+	back *cryptoRefund // nil while no refund waits
 }
 
-// openRefundApprovals registers the handlers. It is called before the first wait of a flow that may owe crypto.
-func openRefundApprovals(h *handlers, d *refundApprovals, c *commands) {
-	d.commands = c
-	for _, u := range []struct {
-		update, signal string
-		action         exchange.ApprovalAction
-	}{{UpdateApprove, SignalApprove, exchange.Approve}, {UpdateReject, SignalReject, exchange.Reject}} {
-		h.update(u.update, "An officer's decision about the refund, with a token that the API issued for it.",
-			func(ctx workflow.Context, ref ApprovalRef) (RefundAck, error) {
-				return d.decide(ctx, u.action, exchange.ChannelAPI, ref)
-			}, d.admit)
-		signal(h.ctx, "signal "+u.signal, u.signal, func(ctx workflow.Context, sent any) { d.listen(ctx, u.signal, u.action, sent) })
-	}
-}
-
-// admit refuses decisions while no refund waits.
-func (d *refundApprovals) admit(ApprovalRef) error {
-	if d.back == nil {
-		return refuse(exchange.CodeStateConflict, "No crypto refund waits for a decision.")
-	}
-	return nil
-}
-
-// listen handles the signals of the Web UI. Their argument is free text; one that is no token is refused like a wrong token.
-func (d *refundApprovals) listen(ctx workflow.Context, name string, action exchange.ApprovalAction, sent any) {
-	err := d.admit(ApprovalRef{})
-	if d.refused >= maxRefused {
-		err = errTooManyRefused
-	}
-	if err == nil {
-		ref := tokenIn(sent)
-		if _, err = d.decide(ctx, action, exchange.ChannelSignal, ref); err != nil {
-			d.refused++
-			err = withoutToken(ref, err)
+// open registers the handlers. It is called before the first wait of a flow that may owe crypto.
+func (d *refundApprovals) open(h *handlers, c *commands) {
+	idle := func() error {
+		if d.back == nil {
+			return refuse(exchange.CodeStateConflict, "No crypto refund waits for a decision.")
 		}
+		return nil
 	}
-	if err != nil {
-		d.commands.refuseSignal(ctx, name, err)
-	}
+	(&approvalHandler[RefundAck]{
+		commands: c, idle: idle, prove: d.prove, note: noteRefundDecision,
+		admit: func(ApprovalRef) error { return idle() },
+		about: func() uuid.UUID { return d.back.refundID },
+	}).open(h)
 }
 
-// decide proves a decision and applies it. A decision without proof changes nothing and is recorded for the auditor.
-func (d *refundApprovals) decide(ctx workflow.Context, action exchange.ApprovalAction, channel exchange.ApprovalChannel, ref ApprovalRef) (RefundAck, error) {
-	back := d.back
-	in := activities.DecideRefundInput{RefundID: back.refundID, Action: action, Token: ref.Token}
+func (d *refundApprovals) prove(ctx workflow.Context, refund uuid.UUID, action exchange.ApprovalAction, token string) (RefundAck, error) {
+	back := d.back // which may have ended when the answer comes
+	in := activities.DecideRefundInput{RefundID: refund, Action: action, Token: token}
 	s, err := step(ctx, database, "Prove the officer's decision", chainRefunds.DecideRefund, in)
-	if err == nil {
-		back.wake()
-		return RefundAck{Status: s.Status, Wait: s.Wait, Needed: s.Needed, Agreed: s.Agreed}, nil
+	if err != nil {
+		return RefundAck{}, err
 	}
-	refusal := activities.RefusedRefundDecisionInput{RefundID: back.refundID, Action: action, Channel: channel, Code: exchange.CodeOf(AsExchangeError(err))}
-	if err := do(ctx, database, "Record a decision without proof", chainRefunds.RecordRefusedRefundDecision, refusal); err != nil {
-		workflow.GetLogger(ctx).Error("a decision without proof could not be recorded", "error", err)
-	}
-	return RefundAck{}, passOn(err)
+	back.wake()
+	return RefundAck{Status: s.Status, Wait: s.Wait, Needed: s.Needed, Agreed: s.Agreed}, nil
+}
+
+func noteRefundDecision(ctx workflow.Context, refund uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error {
+	return do(ctx, database, "Record a decision without proof", chainRefunds.RecordRefusedRefundDecision,
+		activities.RefusedRefundDecisionInput{RefundID: refund, Action: action, Channel: channel, Code: code})
 }
 
 // RefundAck is the answer to a decision about a refund: the refund's state.

@@ -20,7 +20,7 @@ func (f *offRamp) handlers(ctx workflow.Context) error {
 	})
 	h.update(UpdateConfirmBank, "An officer confirmed or refused the order's bank payment; the flow reads the rows.", f.onConfirmBank, nil)
 	f.approvals = &refundApprovals{}
-	openRefundApprovals(h, f.approvals, f.commands)
+	f.approvals.open(h, f.commands)
 	return h.err
 }
 

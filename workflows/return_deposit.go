@@ -62,7 +62,7 @@ func (f *returnDeposit) handlers(ctx workflow.Context) error {
 	h := &handlers{ctx: ctx}
 	h.err = f.reach(ctx, ReturnDepositID(f.in.ExceptionID), "payment exception "+f.in.ExceptionID.String(), of(activities.ObjectException, f.in.ExceptionID))
 	h.update(UpdateOpen, "Answers when the refund is open, or the payment to the treasury is approved.", f.onOpen, nil)
-	openRefundApprovals(h, &f.approvals, f.commands)
+	f.approvals.open(h, f.commands)
 	return h.err
 }
 

@@ -150,8 +150,10 @@ func (s *stray) DecideRefund(_ context.Context, _ uuid.UUID, token string, actio
 	})
 }
 
-func (s *stray) RecordRefusedRefundDecision(_ context.Context, _ uuid.UUID, _ exchange.ApprovalAction, _ exchange.ApprovalChannel, code exchange.Code) error {
-	_, err := did(s, "RecordRefusedRefundDecision", func() (struct{}, error) {
+func (s *stray) RecordRefusedDecision(
+	_ context.Context, _ exchange.ApprovalObject, _ uuid.UUID, _ exchange.ApprovalAction, _ exchange.ApprovalChannel, code exchange.Code,
+) error {
+	_, err := did(s, "RecordRefusedDecision", func() (struct{}, error) {
 		s.noted = append(s.noted, code)
 		return struct{}{}, nil
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -21,14 +22,35 @@ func (f *transfer) handlers(ctx workflow.Context) error {
 	h.update(UpdatePayload, "An officer requests the transaction of a cold wallet, to sign it offline.", f.onPayload, cold)
 	h.update(UpdateImport, "An officer imports the transaction of a cold wallet, signed offline.", f.onImport,
 		func(SignedElsewhere) error { return f.admitCold() })
-	openApprovalHandler(h, &approvalHandler{
-		transfer: id, learn: f.learn, commands: f.commands,
-		// The row may already be pending while the answer of the screening step is still on its way.
-		waiting: func() bool {
-			return f.opened && (f.row.Status == exchange.TransferPending || f.row.Status == exchange.TransferScreening)
-		},
-	})
+	(&approvalHandler[TransferAck]{
+		commands: f.commands, prove: f.prove, note: noteDecision, about: func() uuid.UUID { return id },
+		admit: func(ApprovalRef) error { return f.admitDecision() },
+	}).open(h)
 	return h.err
+}
+
+// admitDecision refuses decisions while the transfer does not wait for one. Its row may already be pending while the answer of
+// the screening step is still on its way.
+func (f *transfer) admitDecision() error {
+	if f.opened && (f.row.Status == exchange.TransferPending || f.row.Status == exchange.TransferScreening) {
+		return nil
+	}
+	return refuse(exchange.CodeStateConflict, "The transfer does not wait for a decision.")
+}
+
+func (f *transfer) prove(ctx workflow.Context, id uuid.UUID, action exchange.ApprovalAction, token string) (TransferAck, error) {
+	in := activities.DecideInput{TransferID: id, Action: action, Token: token}
+	s, err := step(ctx, database, "Prove the officer's decision", approvals.DecideTransfer, in)
+	if err != nil {
+		return TransferAck{}, err
+	}
+	f.learn(ctx, s)
+	return TransferAck{Status: s.Status, Detail: s.Detail}, nil
+}
+
+func noteDecision(ctx workflow.Context, transfer uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error {
+	return do(ctx, database, "Record a decision without proof", approvals.RecordRefusedDecision,
+		activities.RefusedDecisionInput{TransferID: transfer, Action: action, Channel: channel, Code: code})
 }
 
 func (f *transfer) onOpen(ctx workflow.Context) (TransferOpened, error) {

@@ -63,9 +63,11 @@ func (r transferRows) Decide(ctx context.Context, id uuid.UUID, token string, ac
 }
 
 // RecordRefusedDecision keeps the code as well.
-func (r transferRows) RecordRefusedDecision(ctx context.Context, id uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error {
+func (r transferRows) RecordRefusedDecision(
+	ctx context.Context, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code,
+) error {
 	r.w.mu.Lock()
 	r.w.noted = append(r.w.noted, code)
 	r.w.mu.Unlock()
-	return r.w.store.RecordRefusedDecision(ctx, id, action, channel, code)
+	return r.w.store.RecordRefusedDecision(ctx, object, id, action, channel, code)
 }
