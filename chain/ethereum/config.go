@@ -11,16 +11,14 @@ package ethereum
 
 import (
 	"fmt"
-	"io"
-	"log/slog"
 	"math/big"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/shopspring/decimal"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -38,29 +36,8 @@ const (
 
 const maxNodes = 8
 
-// Endpoint is one node's address: http, https, ws or wss. Providers put keys into paths and headers.
-type Endpoint struct {
-	URL     string
-	Headers http.Header
-}
-
-// String is only scheme and host, so that a key never reaches a log.
-func (e Endpoint) String() string {
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return "(unreadable address)"
-	}
-	return u.Scheme + "://" + u.Host
-}
-
-// Format is only scheme and host, for every verb.
-func (e Endpoint) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.String()) }
-
-// LogValue is only scheme and host.
-func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
-
-// MarshalText is only scheme and host.
-func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+// Endpoint is one node's address: http, https, ws or wss.
+type Endpoint = endpoints.Endpoint
 
 // FeeRule bounds a transaction's bid. Amounts are in ETH; those per unit of gas are tiny.
 type FeeRule struct {
@@ -153,8 +130,7 @@ func (c Config) check() error {
 		return fmt.Errorf("ethereum: Fees: TipFloor <= TipCeiling <= CapCeiling must hold")
 	}
 	for _, e := range c.Nodes {
-		u, err := url.Parse(e.URL)
-		if err != nil || u.Host == "" || !map[string]bool{"http": true, "https": true, "ws": true, "wss": true}[u.Scheme] {
+		if !e.Check("http", "https", "ws", "wss") {
 			return fmt.Errorf("ethereum: Nodes: an address must be a URL of http, https, ws or wss")
 		}
 	}

@@ -97,7 +97,7 @@ func (n *node) client(ctx context.Context) (*rpc.Client, error) {
 		return n.conn, nil
 	}
 	conn, err := rpc.DialOptions(ctx, n.endpoint.URL,
-		rpc.WithHeaders(n.endpoint.Headers), rpc.WithHTTPClient(webClient(n.wrap)), rpc.WithWebsocketMessageSizeLimit(maxAnswerBytes))
+		rpc.WithHTTPClient(webClient(n.wrap)), rpc.WithWebsocketMessageSizeLimit(maxAnswerBytes))
 	if err != nil {
 		return nil, err
 	}

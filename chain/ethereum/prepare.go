@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 	"kivuko/exchange/money"
 )
 
@@ -34,7 +35,7 @@ func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, er
 		if err != nil {
 			return chain.Unsigned{}, err
 		}
-		if err := c.fresh(latest.block()); err != nil {
+		if err := endpoints.Fresh(latest.block(), c.config.Now(), c.config.MaxHeadAge); err != nil {
 			return chain.Unsigned{}, err
 		}
 		if latest.BaseFee == nil {

@@ -107,13 +107,3 @@ func readHead(ctx context.Context, n *node) (chain.Head, error) {
 func (c *Client) Head(ctx context.Context) (chain.Head, error) {
 	return ask(ctx, c.nodes, readHead)
 }
-
-// fresh refuses a node whose newest block is too old (or from the future): its balances and fees would be wrong.
-func (c *Client) fresh(b chain.Block) error {
-	age := c.config.Now().Sub(b.Time)
-	if age.Abs() > c.config.MaxHeadAge {
-		return chain.Errorf(chain.ReasonUnavailable, "the node is behind: its newest block %d is %s old, at most %s is accepted",
-			b.Number, age.Round(time.Second), c.config.MaxHeadAge)
-	}
-	return nil
-}

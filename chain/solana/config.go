@@ -13,13 +13,11 @@ package solana
 
 import (
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/url"
 	"time"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -50,29 +48,8 @@ const (
 	GenesisDevnet  = "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG"
 )
 
-// Endpoint is one node's JSON-RPC address. Providers put keys into paths and queries, so only scheme and host are ever
-// shown.
-type Endpoint struct {
-	URL string // http or https
-}
-
-// String is scheme and host.
-func (e Endpoint) String() string {
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return "an invalid address"
-	}
-	return u.Scheme + "://" + u.Host
-}
-
-// Format is scheme and host, for every verb.
-func (e Endpoint) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.String()) }
-
-// LogValue is scheme and host.
-func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
-
-// MarshalText is scheme and host.
-func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+// Endpoint is one node's address: http or https.
+type Endpoint = endpoints.Endpoint
 
 // FeeRule bounds the cost of a transaction. Prices are in micro-lamports (10^-15 SOL) for a unit of computation.
 type FeeRule struct {
@@ -142,8 +119,7 @@ func (c Config) check() error {
 		return fmt.Errorf("solana: Genesis: must be the 32-byte hash of the cluster in base58")
 	}
 	for i, e := range c.Nodes {
-		u, err := url.Parse(e.URL)
-		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		if !e.Check("http", "https") {
 			return fmt.Errorf("solana: Nodes[%d]: must be an http or https address", i)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/gagliardetto/solana-go"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 	"kivuko/exchange/money"
 )
 
@@ -198,7 +199,7 @@ func (c *Client) reference(ctx context.Context, n *node) (reference, error) {
 	if err != nil {
 		return reference{}, err
 	}
-	if err := c.fresh(at); err != nil {
+	if err := endpoints.Fresh(at, c.config.Now(), c.config.MaxHeadAge); err != nil {
 		return reference{}, err
 	}
 	hash, err := readHash(answer.Value.Blockhash)

@@ -88,14 +88,3 @@ func headOf(latest, final chain.Block) chain.Head {
 	}
 	return chain.Head{Latest: latest, Final: final}
 }
-
-// fresh refuses a node whose newest block is too old (or from the future): its balances and fees, and the expiry computed
-// from its head, would be wrong.
-func (c *Client) fresh(b chain.Block) error {
-	age := c.config.Now().Sub(b.Time)
-	if age.Abs() > c.config.MaxHeadAge {
-		return chain.Errorf(chain.ReasonUnavailable, "the node is behind: its newest block %d is %s old, at most %s is accepted",
-			b.Number, age.Round(time.Second), c.config.MaxHeadAge)
-	}
-	return nil
-}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 	"kivuko/exchange/money"
 )
 
@@ -52,7 +53,7 @@ func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, er
 		if err != nil {
 			return chain.Unsigned{}, err
 		}
-		if err := c.fresh(latest); err != nil {
+		if err := endpoints.Fresh(latest, c.config.Now(), c.config.MaxHeadAge); err != nil {
 			return chain.Unsigned{}, err
 		}
 		raw, err := c.envelope(final, latest)
