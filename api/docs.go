@@ -11,10 +11,13 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 	swaggerFiles "github.com/swaggo/files/v2"
 	"go.yaml.in/yaml/v3"
+
+	"kivuko/exchange"
 )
 
 //go:embed openapi.yaml
@@ -30,6 +33,9 @@ func Document() ([]byte, error) {
 	if err := describeConditions(tree); err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
+	if err := describeRoles(tree); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
 	if err := describeExamples(tree); err != nil {
 		return nil, err
 	}
@@ -38,6 +44,52 @@ func Document() ([]byte, error) {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
 	return raw, nil
+}
+
+// scopeNames say on which objects a role may use an operation.
+var scopeNames = []struct {
+	scope exchange.Scope
+	name  string
+}{{exchange.ScopeOwn, " (own)"}, {exchange.ScopeVendor, " (the merchant's)"}, {exchange.ScopeAny, " (all)"}}
+
+// describeRoles adds to the description of each operation who may use it, as the policy says.
+func describeRoles(tree map[string]any) error {
+	for _, r := range (&server{}).routes() {
+		op, ok := inside(tree, "paths", r.path, strings.ToLower(r.method))
+		if !ok {
+			return fmt.Errorf("%s %s is not described", r.method, r.path)
+		}
+		if !r.public {
+			text, _ := op["description"].(string)
+			op["description"] = strings.TrimSpace(text + "\n\nRoles: " + rolesOf(r.action) + ".")
+		}
+	}
+	return nil
+}
+
+// rolesOf lists the roles that may perform an action, with the objects where roles differ.
+func rolesOf(a exchange.Action) string {
+	var groups []string
+	most := ""
+	for _, s := range scopeNames {
+		var names []string
+		for _, role := range exchange.Roles() {
+			if exchange.ScopeOf(role, a) == s.scope {
+				names = append(names, string(role))
+			}
+		}
+		if len(names) > 0 {
+			most = strings.Join(names, ", ")
+			groups = append(groups, most+s.name)
+		}
+		if len(names) == len(exchange.Roles()) {
+			return "all"
+		}
+	}
+	if len(groups) == 1 {
+		return most
+	}
+	return strings.Join(groups, "; ")
 }
 
 func (s *server) openapi(c *call) error {

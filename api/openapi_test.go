@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -203,6 +205,73 @@ func TestEverythingIsDescribed(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestRolesAreDescribed checks that operations say who may use them.
+func TestRolesAreDescribed(t *testing.T) {
+	doc := contract(t)
+	for _, r := range bareRoutes() {
+		text := doc.Paths.Find(r.path).GetOperation(r.method).Description
+		if _, roles, found := strings.Cut(text, "Roles: "); found == r.public || found && len(roles) < len("all.") {
+			t.Errorf("%s %s is described as %q", r.method, r.path, text)
+		}
+	}
+	for path, want := range map[string]string{
+		"/api/v1/auth/orders":          "Roles: customer, user (own); vendor, subvendor (the merchant's); admin, otc_officer, treasury (all).",
+		"/api/v1/auth/ledger/accounts": "Roles: admin, treasury.", "/api/v1/auth/state-machines": "Roles: all.",
+	} {
+		if text := doc.Paths.Find(path).Get.Description; !strings.HasSuffix(text, want) {
+			t.Errorf("%s is described as %q", path, text)
+		}
+	}
+}
+
+// generic are the schemas whose descriptions don't say what a property that refers to them is.
+var generic = []string{
+	"UUID", "OptionalUUID", "Timestamp", "OptionalTimestamp", "Amount", "CryptoInput", "FiatInput", "RateInput", "ChargeInput", "NullableString", "NullableTime",
+}
+
+// TestPropertiesSayWhatTheyAre checks that properties which refer to a generic schema have a description of their own. The
+// id of an object needs none.
+func TestPropertiesSayWhatTheyAre(t *testing.T) {
+	raw, err := Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		t.Fatal(err)
+	}
+	delete(tree, "webhooks") // generated
+	found := 0
+	var walk func(at string, node any)
+	walk = func(at string, node any) {
+		switch node := node.(type) {
+		case map[string]any:
+			properties, _ := node["properties"].(map[string]any)
+			for name, p := range properties {
+				p, _ := p.(map[string]any)
+				ref, _ := p["$ref"].(string)
+				if name == "id" || !slices.Contains(generic, path.Base(ref)) {
+					continue
+				}
+				if found++; p["description"] == nil {
+					t.Errorf("%s: the property %s has only the description of %s", at, name, path.Base(ref))
+				}
+			}
+			for name, inner := range node {
+				walk(at+"/"+name, inner)
+			}
+		case []any:
+			for _, inner := range node {
+				walk(at, inner)
+			}
+		}
+	}
+	walk("", tree)
+	if found < 200 {
+		t.Errorf("only %d properties were looked at", found)
 	}
 }
 
