@@ -114,8 +114,8 @@ func (s *server) webhookURL(f *form, required bool) string {
 	return address
 }
 
-// eventTypes reads a list of event types.
-func (f *form) eventTypes(name string) []string {
+// eventTypes reads a list of event types. Types that the reader never gets are refused.
+func (f *form) eventTypes(name string, staff bool) []string {
 	v, ok := f.take(name, false)
 	if !ok {
 		return nil
@@ -132,8 +132,8 @@ func (f *form) eventTypes(name string) []string {
 	all := make([]string, 0, len(values))
 	for _, v := range values {
 		s, ok := v.(string)
-		if !ok || !exchange.HappensEvent(s) {
-			f.fail(name, "enum", "must be types of events, such as order.completed, or all types of an object, such as order.*")
+		if !ok || !exchange.HappensEvent(s, staff) {
+			f.fail(name, "enum", "must be types of events that you can get, such as order.completed, or all types of an object, such as order.*")
 			return nil
 		}
 		all = append(all, s)
@@ -175,7 +175,7 @@ func (s *server) createWebhook(c *call) error {
 	}
 	e := exchange.WebhookEndpoint{
 		ID: newID(), URL: s.webhookURL(f, true), Description: f.line("description", false, exchange.MaxWebhookDescription),
-		EventTypes: f.eventTypes("event_types"),
+		EventTypes: f.eventTypes("event_types", c.who.Role.Staff()),
 	}
 	if err := f.done(); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (s *server) patchWebhook(c *call) error {
 	if text := f.line("description", false, exchange.MaxWebhookDescription); f.has("description") {
 		p.Description = &text
 	}
-	if types := f.eventTypes("event_types"); f.has("event_types") {
+	if types := f.eventTypes("event_types", c.who.Role.Staff()); f.has("event_types") {
 		p.EventTypes = &types
 	}
 	if status := f.oneOf("status", false, webhookStatuses...); status != "" {

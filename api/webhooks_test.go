@@ -109,6 +109,12 @@ func TestWebhookEndpoints(t *testing.T) {
 	e.webhook(vendor, map[string]any{"url": "https://hooks.example/" + strings.Repeat("x", exchange.MaxWebhookURL)}).blames("/url too_long")
 	e.webhook(vendor, map[string]any{"event_types": []string{"order"}}).blames("/event_types enum")
 	e.webhook(vendor, map[string]any{"event_types": "order.*"}).blames("/event_types type")
+	for _, never := range []string{"order.paid", "orders.*", "float_move.completed", "float_move.*", "control_change.proposed"} {
+		e.webhook(vendor, map[string]any{"event_types": []string{"order.*", never}}).blames("/event_types enum")
+		if exchange.HappensEvent(never, true) {
+			e.webhook(admin, map[string]any{"event_types": []string{never}}).want(http.StatusCreated)
+		}
+	}
 	e.do(post, webhooksPath, map[string]any{}, vendor.auth()).blames("/url required")
 	made := e.webhook(vendor, map[string]any{"event_types": []string{"order.*"}, "description": "till"}).want(http.StatusCreated)
 	secret := made.text("secret")

@@ -120,11 +120,12 @@ func EventObjects() []string {
 	return slices.Compact(all)
 }
 
-// HappensEvent reports whether events of a type exist, or, for "order.*", events of an object.
-func HappensEvent(pattern string) bool {
+// HappensEvent reports whether a reader can get events of a type, or, for "order.*", of an object. Some types are only for
+// staff.
+func HappensEvent(pattern string, staff bool) bool {
 	return slices.ContainsFunc(EventTypes(), func(e EventType) bool {
 		prefix, _, _ := strings.Cut(e.Type, ".")
-		return pattern == e.Type || pattern == prefix+".*"
+		return (staff || !e.Staff) && (pattern == e.Type || pattern == prefix+".*")
 	})
 }
 
