@@ -321,7 +321,7 @@ func TestOperationsWithoutAnotherExample(t *testing.T) {
 
 	note := map[string]any{"note": "their account is closed"}
 	e.do(post, auth+"payment-exceptions/"+found[0].ID.String()+"/refund", map[string]any{"note": "they wrote", "address": goodAddress}, officer.auth(), freshKey()).
-		want(http.StatusOK)
+		want(http.StatusAccepted)
 	refunds := e.do(get, auth+"refunds?payment_exception_id="+found[0].ID.String(), nil, officer.auth()).want(http.StatusOK).object()["refunds"].([]any)
 	e.do(post, auth+"refunds/"+refunds[0].(map[string]any)["id"].(string)+"/reject", note, admin.auth(), freshKey()).want(http.StatusOK)
 

@@ -108,6 +108,9 @@ func (s *server) refundException(c *call) error {
 		if err := s.returnCrypto(c, x, reason, address); err != nil {
 			return err
 		}
+		if answered, err := s.awaitsOfficer(c, uuid.Nil, x.ID, address != ""); answered || err != nil {
+			return err
+		}
 		if x, err = s.Store.Exception(c.ctx, id); err != nil {
 			return hideAbsence(err)
 		}

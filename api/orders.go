@@ -218,8 +218,13 @@ func (s *server) operate(verb string) func(*call) error {
 		if err := s.deliver(c, o, of); err != nil {
 			return s.ended(c, o, err)
 		}
-		if verb == verbRetry {
+		switch {
+		case verb == verbRetry:
 			return s.answerRetried(c, o.ID)
+		case verb == verbRefund && o.OffRamp():
+			if answered, err := s.awaitsOfficer(c, o.ID, uuid.Nil, address != ""); answered || err != nil {
+				return err
+			}
 		}
 		return s.answerOrder(c, o.ID)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
@@ -91,6 +92,18 @@ func (s *server) returnCrypto(c *call, x exchange.PaymentException, reason, addr
 		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n, c.who) // its flow has ended
 	}
 	return err
+}
+
+// awaitsOfficer answers 202 when the refund in crypto of an exception, or else of an order, waits for another officer. The
+// refund is no control change: it is approved at its own path.
+func (s *server) awaitsOfficer(c *call, order, exception uuid.UUID, addressed bool) (answered bool, err error) {
+	refund, err := s.Store.AwaitedRefund(c.ctx, order, exception, addressed)
+	if err != nil || refund == uuid.Nil {
+		return false, err
+	}
+	path := "/api/v1/auth/refunds/" + refund.String()
+	c.fc.Set(fiber.HeaderLocation, path)
+	return true, c.json(http.StatusAccepted, wirePendingChange{[]wireChange{}, []string{path + "/approve"}})
 }
 
 // sweepKept starts the sweep of what the house keeps of an exception, from its escrow address to the treasury.

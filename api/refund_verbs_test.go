@@ -55,9 +55,10 @@ func TestCryptoIsReturnedByTwo(t *testing.T) {
 	e.do(post, path, map[string]any{"address": goodAddress}, one.auth(), freshKey()).blames("/note required")
 	key := freshKey()
 	for range 2 {
-		got := e.do(post, path, map[string]any{"note": "they wrote", "address": goodAddress}, one.auth(), key).want(http.StatusOK).object()
-		if got["status"] != "refunding" {
-			t.Fatalf("the exception is %v", got)
+		got := e.do(post, path, map[string]any{"note": "they wrote", "address": goodAddress}, one.auth(), key).want(http.StatusAccepted)
+		waits, at := got.object(), got.header.Get("Location")
+		if len(waits["changes"].([]any)) != 0 || !slices.Equal(waits["confirm_at"].([]any), []any{at + "/approve"}) || e.do(get, at, nil, one.auth()).text("payment_exception_id") != x.ID.String() {
+			t.Fatalf("what waits is %s at %q", got.body, at)
 		}
 	}
 	if n := e.flows.asked("return " + x.ID.String() + " on tron"); n != 1 {
@@ -87,6 +88,7 @@ func TestCryptoIsReturnedByTwo(t *testing.T) {
 	if pending(two) != 0 {
 		t.Error("it waits for who has agreed")
 	}
+	e.do(post, path, map[string]any{"note": "the payer wrote to us"}, one.auth(), freshKey()).want(http.StatusOK)
 	if s, err := e.store.ApproveRefundPayment(t.Context(), uuid.MustParse(r["id"].(string))); err != nil || s.Wait != exchange.RefundReady || s.Payment.ToAddress != goodAddress {
 		t.Errorf("it stands at %+v, %v", s, err)
 	}
@@ -102,13 +104,33 @@ func TestReturnedCryptoGetsAnotherAddress(t *testing.T) {
 	if n := e.flows.asked("command return " + x.ID.String()); n != 0 {
 		t.Errorf("the flow was notified %d times without a reason", n)
 	}
-	e.do(post, path, map[string]any{"note": "there", "address": goodAddress}, officer.auth(), freshKey()).want(http.StatusOK)
+	e.do(post, path, map[string]any{"note": "there", "address": goodAddress}, officer.auth(), freshKey()).want(http.StatusAccepted)
 	if n := e.flows.asked("command return " + x.ID.String()); n != 1 {
 		t.Errorf("the flow was notified %d times of the address", n)
 	}
 	f, late, _ := misfits(t)
 	f.do(post, "/api/v1/auth/payment-exceptions/"+late.Exception.ID.String()+"/refund", map[string]any{"note": "x", "address": goodAddress},
 		f.person(exchange.RoleTreasury).auth(), freshKey()).blames("/address conflict")
+}
+
+// An officer names the address for the refund of a sale, which then waits for another officer.
+func TestAddressOfARefundedSaleWaitsForASecond(t *testing.T) {
+	e := start(t)
+	customer, officer := e.person(exchange.RoleCustomer), e.person(exchange.RoleTreasury)
+	o := storetest.TakeCrypto(t, e.store, e.sale(customer, e.buys(e.person(exchange.RoleVendor)).ID))
+	path := ordersPath + "/" + o.ID.String() + "/refund"
+	// The flow opens the refund after it has taken the command, so that nothing waits yet.
+	e.do(post, path, map[string]any{"note": "the phone is wrong"}, officer.auth(), freshKey()).want(http.StatusOK)
+	_, r, err := e.store.OpenChainRefund(t.Context(), exchange.ChainRefundRequest{OrderID: o.ID, Reason: "payout_refused"}, exchange.System("flow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.do(post, path, map[string]any{"note": "again"}, officer.auth(), freshKey()).want(http.StatusOK)
+	got := e.do(post, path, map[string]any{"note": "there", "address": goodAddress}, officer.auth(), freshKey()).want(http.StatusAccepted)
+	at := "/api/v1/auth/refunds/" + r.ID.String()
+	if got.header.Get("Location") != at || !slices.Equal(got.object()["confirm_at"].([]any), []any{at + "/approve"}) {
+		t.Errorf("what waits is %s at %q", got.body, got.header.Get("Location"))
+	}
 }
 
 // The request that lets the house keep money of an escrow address starts the sweep to its treasury.
