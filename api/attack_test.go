@@ -311,7 +311,7 @@ func badTexts(s *openapi3.Schema) map[string]string {
 		if s.Max != nil {
 			out["is too large"] = fmt.Sprintf("%.0f", *s.Max+1)
 		}
-	case len(s.Enum) > 0, s.Format == "uuid", s.Format == "date-time":
+	case len(s.Enum) > 0, s.Type.Is("boolean"), s.Format == "uuid", s.Format == "date-time":
 		out["is noise"], out["is a script"] = "bogus", "'; DROP TABLE users;--"
 	case s.MaxLength != nil:
 		out["is too long"] = strings.Repeat("1", int(*s.MaxLength)+1)

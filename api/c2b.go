@@ -14,8 +14,16 @@ import (
 
 var (
 	c2bStatuses = names(exchange.C2BMachine.States())
+	c2bChannels = []string{channelBooking, channelConfirmation, channelStatement}
 	c2bDetails  = []string{exchange.WaitNothing, exchange.WaitOperator, "statement", "source"}
 	phoneHash   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// What reports a payment.
+const (
+	channelBooking      = "booking"      // the prompt of an order
+	channelConfirmation = "confirmation" // a notice of the operator
+	channelStatement    = "statement"    // the operator's list
 )
 
 // wireC2B is a payment to our number. The payer's number is a hash: for most payments the operator reports no more.
@@ -47,7 +55,7 @@ func c2bWire(p exchange.C2BPayment) wireC2B {
 	for _, c := range []struct {
 		name string
 		at   time.Time
-	}{{"booking", p.BookedAt}, {"confirmation", p.NotifiedAt}, {"statement", p.ListedAt}} {
+	}{{channelBooking, p.BookedAt}, {channelConfirmation, p.NotifiedAt}, {channelStatement, p.ListedAt}} {
 		if !c.at.IsZero() {
 			w.Channels = append(w.Channels, c.name)
 		}

@@ -14,7 +14,6 @@ import (
 
 // The values that pricing accepts.
 var (
-	rateAssets   = []string{"USDT", "USDC", "ETH", "SOL", "TRX"}
 	currencies   = []string{"KES"}
 	feeScopes    = []string{string(exchange.FeeTransfer), string(exchange.FeeSale)}
 	quotePurpose = []string{string(exchange.QuoteForTransfer), string(exchange.QuoteForSale)}
@@ -70,7 +69,7 @@ func (s *server) rateWire(r exchange.FXRate) wireRate {
 func (s *server) listRates(c *call) error {
 	q := c.query()
 	page := q.page(anyPage)
-	filter := store.RateFilter{Base: money.Asset(q.oneOf("base", rateAssets...)), Source: q.text("source", false)}
+	filter := store.RateFilter{Base: money.Asset(q.oneOf("base", cryptoNames...)), Source: q.text("source", false)}
 	if err := q.done(); err != nil {
 		return err
 	}
@@ -84,7 +83,7 @@ func (s *server) enterRate(c *call) error {
 		return err
 	}
 	e := store.RateEntry{
-		ID: c.objectID, Base: money.Asset(f.oneOf("base", true, rateAssets...)), Quote: money.KES, Source: exchange.RateSourceAdmin,
+		ID: c.objectID, Base: money.Asset(f.oneOf("base", true, cryptoNames...)), Quote: money.KES, Source: exchange.RateSourceAdmin,
 		ValidFrom: f.time("valid_from", false), ConfirmJumpFrom: f.id("confirm_jump_from", false),
 	}
 	f.oneOf("quote", false, currencies...)
@@ -217,6 +216,8 @@ type wireQuote struct {
 	TotalAmount  string     `json:"total_amount"`
 	FXRate       quotedRate `json:"fx_rate"`
 	FeeProfile   quotedFees `json:"fee_profile"`
+	ProfileID    *uuid.UUID `json:"pricing_profile_id"`
+	FeeProfileID *uuid.UUID `json:"fee_profile_id"` // an alias
 	Rounding     string     `json:"rounding"`
 	Formula      string     `json:"formula"`
 	Hash         string     `json:"hash"`
@@ -243,7 +244,7 @@ func quoteWire(q exchange.FXQuote) wireQuote {
 			ID: optID(t.Profile.ID), Version: t.Profile.Version, Fixed: t.Profile.Fixed.String(), Points: t.Profile.BasisPoints,
 			Minimum: t.Profile.Minimum.String(), Maximum: optAmount(t.Profile.Maximum), Spread: t.Profile.Spread,
 		},
-		ConsumedAt: optTime(q.ConsumedAt), ObjectType: optText(q.ObjectType), ObjectID: optID(q.ObjectID), SupersededBy: optID(q.SupersededBy),
+		ProfileID: optID(t.Profile.ID), FeeProfileID: optID(t.Profile.ID), ConsumedAt: optTime(q.ConsumedAt), ObjectType: optText(q.ObjectType), ObjectID: optID(q.ObjectID), SupersededBy: optID(q.SupersededBy),
 	}
 }
 

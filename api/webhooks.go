@@ -72,13 +72,20 @@ var (
 	deliveryStatuses = names(exchange.WebhookDeliveryMachine.States())
 )
 
+// Whose events an endpoint gets.
+const (
+	scopeOwn      = "own"
+	scopeMerchant = "merchant"
+	scopeHouse    = "house"
+)
+
 func webhookWire(e exchange.WebhookEndpoint) wireWebhook {
-	scope := "house"
+	scope := scopeHouse
 	switch {
 	case e.OwnerID != uuid.Nil:
-		scope = "own"
+		scope = scopeOwn
 	case e.VendorID != uuid.Nil:
-		scope = "merchant"
+		scope = scopeMerchant
 	}
 	types := e.EventTypes
 	if types == nil {

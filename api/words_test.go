@@ -5,14 +5,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/getkin/kin-openapi/openapi3"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -52,6 +48,10 @@ func words() []word {
 		{"OptionalRole", "The role of an account; null for the service itself.", text(exchange.Roles()...), true},
 		{"Network", "A blockchain.", networkNames, false},
 		{"OptionalNetwork", "A blockchain, or null.", networkNames, true},
+		{"WalletNetwork", "A network on which users create wallets.", walletNetworks, false},
+		{"Stablecoin", "A stablecoin.", stablecoins, false},
+		{"OptionalStablecoin", "A stablecoin, or null.", stablecoins, true},
+		{"Crypto", "A stablecoin, or the coin of a network.", cryptoNames, false},
 		{"Asset", "A currency or coin.", text(money.Assets()...), false},
 		{"OptionalAsset", "A currency or coin, or null.", text(money.Assets()...), true},
 		{"OptionalEventObject", "A kind of object, or null.", exchange.EventObjects(), true},
@@ -75,6 +75,7 @@ func words() []word {
 		{"WalletPurpose", "The purpose of a wallet of the house.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), false},
 		{"OptionalWalletPurpose", "The purpose of a wallet of the house; null for other wallets.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), true},
 	}...)
+	all = append(all, detailWords()...)
 	slices.SortFunc(all, func(a, b word) int { return strings.Compare(a.name, b.name) })
 	return all
 }
@@ -115,6 +116,35 @@ func statusWords() []word {
 		{"BankPayoutStatusDetail", "What the payout waits for, or why it ended.", exchange.BankPayoutDetails(), false},
 		{"WebhookStatus", "Whether events are sent to the endpoint.", webhookStatuses, false},
 		{"WebhookDeliveryStatus", "The state of a delivery.", deliveryStatuses, false},
+	}
+}
+
+// detailWords are words that explain others.
+func detailWords() []word {
+	return []word{
+		{"BreakerState", "Whether payouts by mobile money are made: all (closed), one at a time until the operator accepts one (trial), or none (open). While it is open, sales by mobile money are refused with payout_suspended.",
+			text(exchange.BreakerClosed, exchange.BreakerTrial, exchange.BreakerOpen), false},
+		{"C2BChannel", "What reported a payment: the prompt of an order (booking), a notice of the operator (confirmation), or the operator's list (statement).", c2bChannels, false},
+		{"ChainBalanceStatus", "Whether the balance was read. unavailable: no node answers now. unsupported: the network or the asset is not offered here.",
+			[]string{chainRead, chainUnavailable, chainUnsupported}, false},
+		{"Custody", "Who signs for the wallet: the service, which has the key (custodial), or several owners (multisig).", text(exchange.Custodial, exchange.Multisig), false},
+		{"EscrowTrouble", "Why the address can't be leased to another order, whatever its status: it has stablecoins (money), a movement that is not final (seen), an open payment exception (exception), or a movement that waits for an officer (quarantine). null when nothing is wrong.",
+			text(exchange.EscrowMoney, exchange.EscrowSeen, exchange.EscrowException, exchange.EscrowQuarantine), true},
+		{"ExceptionVerdict", "What is decided about the payment exception.", text(exchange.ExcAccepted, exchange.ExcCredited, exchange.ExcWrittenOff), false},
+		{"ParkCommand", "A command of an operator to a parked flow.", []string{verbRetry, verbRefund, verbResolve}, false},
+		{"QuoteRounding", "How the shillings are rounded.",
+			[]string{exchange.QuoteTerms{Side: exchange.QuoteBuy}.Rounding(), exchange.QuoteTerms{Side: exchange.QuoteSell}.Rounding()}, false},
+		{"RetryResult", "Whether the flow accepted the retry; unknown when it did not answer in time.", []string{retryAccepted, retryRefused, retryUnknown}, false},
+		{"WebhookScope", "Whose events the endpoint gets: its owner's (own), the merchant's (merchant), or everybody's (house).", []string{scopeOwn, scopeMerchant, scopeHouse}, false},
+		{"WebhookStatusDetail", "Why the endpoint is disabled: its owner or an admin did it (by_person), it answered 410 (gone), no delivery succeeded for too long (failing), or its owner is not active (owner_inactive). null while it is active.",
+			[]string{exchange.WebhookByPerson, exchange.WebhookGone, exchange.WebhookFailing, exchange.WebhookOwnerInactive}, true},
+		{"WebhookDeliveryStatusDetail", "Why the delivery failed for good: all attempts failed (exhausted), the event is too long (too_large), the endpoint answered 410 (gone), or it was disabled or deleted. null otherwise.",
+			[]string{exchange.WebhookExhausted, exchange.WebhookErrSize, exchange.WebhookGone, exchange.WebhookEndpointDisabled, exchange.WebhookEndpointDeleted}, true},
+		{"WebhookDeliveryError", "Why the last attempt failed: a status that is not 2xx (status), no answer in time (timeout), a name without an address (dns), an address outside of the public internet (blocked_address), a fault of TLS (tls) or of the connection, or an event that is too long (too_large). null when it succeeded or there was none.",
+			[]string{
+				exchange.WebhookErrStatus, exchange.WebhookErrTimeout, exchange.WebhookErrDNS, exchange.WebhookErrBlocked, exchange.WebhookErrTLS,
+				exchange.WebhookErrConnect, exchange.WebhookErrSize,
+			}, true},
 	}
 }
 
@@ -331,105 +361,6 @@ func generatedPage() string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r, a.What, a.Do, strings.Join(a.Verbs, ", "))
 	}
 	return b.String()
-}
-
-// wordNames are the names of fields and parameters whose values clients branch on.
-var wordNames = regexp.MustCompile(`(^|[. ])(status|status_detail|code|object_type|action|purpose|kind|type|network|asset|fee_asset|role|payment_method|` +
-	`currency|fiat_currency|state|rail|scope|direction|result|outcome|verdict|owner_type|wallet_type|custody|event_type|order_type|order_subtype|offer_type)$`)
-
-// TestWordsOfTheContract looks for values that clients branch on and that have no enum, and for enums that are written by
-// hand although there is a generated one.
-func TestWordsOfTheContract(t *testing.T) {
-	doc := contract(t)
-	lists, generated := map[string]string{}, map[string]bool{}
-	for _, w := range words() {
-		generated[w.name] = true
-		if key := wordKey(w.values, w.nullable); lists[key] == "" {
-			lists[key] = w.name
-		}
-	}
-	check := func(where string, s *openapi3.SchemaRef) {
-		switch {
-		case s.Ref != "" || s.Value.Type == nil || !s.Value.Type.Includes("string") || s.Value.Const != nil:
-		case len(s.Value.Enum) > 0:
-			var values []string
-			for _, v := range s.Value.Enum {
-				if v != nil {
-					values = append(values, fmt.Sprint(v))
-				}
-			}
-			if name := lists[wordKey(values, s.Value.Type.Includes("null"))]; name != "" && len(values) > 1 {
-				t.Errorf("%s repeats the values of %s", where, name)
-			}
-		case wordNames.MatchString(where) && !freeWords[where]:
-			t.Errorf("%s is a word that clients branch on and has no list", where)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
-		if !generated[name] {
-			eachProperty(doc.Components.Schemas[name], func(path string, s *openapi3.SchemaRef) { check(name+"."+path, s) })
-		}
-	}
-	for _, item := range doc.Paths.Map() {
-		for _, op := range item.Operations() {
-			eachPart(op, func(part string, s *openapi3.SchemaRef) { check(op.OperationID+" "+part, s) })
-		}
-	}
-}
-
-func wordKey(values []string, nullable bool) string {
-	return fmt.Sprint(nullable, slices.Sorted(slices.Values(values)))
-}
-
-// eachPart visits the parameters of an operation and the properties of its bodies, but not those of named schemas.
-func eachPart(op *openapi3.Operation, visit func(part string, s *openapi3.SchemaRef)) {
-	for _, p := range op.Parameters {
-		visit(p.Value.Name, p.Value.Schema)
-	}
-	body := func(content openapi3.Content) {
-		for _, m := range content {
-			if m.Schema != nil && m.Schema.Ref == "" {
-				eachProperty(m.Schema, visit)
-			}
-		}
-	}
-	if op.RequestBody != nil {
-		body(op.RequestBody.Value.Content)
-	}
-	for _, r := range op.Responses.Map() {
-		body(r.Value.Content)
-	}
-}
-
-// freeWords are free texts whose names look like enums: codes of countries, accounts and operators, and lists that
-// deployments extend.
-var freeWords = map[string]bool{
-	"FiatCurrency.code": true, "createCurrency code": true, "patchCurrency code": true, "Account.code": true,
-	"Breaker.code": true, "FloatMove.code": true, // the operator's
-	"Problem.type": true, "Problem.errors.code": true, // an address; the list of rules in docs/contract.md
-	"docsAsset asset": true, // a file
-	"Entry.kind":      true, // the name of a booking, for readers
-}
-
-func eachProperty(s *openapi3.SchemaRef, visit func(path string, s *openapi3.SchemaRef)) {
-	var walk func(at string, s *openapi3.SchemaRef)
-	walk = func(at string, s *openapi3.SchemaRef) {
-		if s == nil || s.Value == nil {
-			return
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.Value.Properties)) {
-			p := s.Value.Properties[name]
-			path := strings.TrimPrefix(at+"."+name, ".")
-			visit(path, p)
-			if p.Ref == "" {
-				walk(path, p)
-			}
-		}
-		if s.Value.Items != nil && s.Value.Items.Ref == "" {
-			walk(at, s.Value.Items)
-		}
-	}
-	walk("", s)
 }
 
 // TestReconciliationDetails checks that the detail of a failed run is one of the fixed values.
