@@ -69,6 +69,10 @@ func TestWalletsOnEveryNetwork(t *testing.T) {
 			t.Errorf("provisioned %s", r.body)
 		}
 	}
+	for _, officer := range []person{admin, e.person(exchange.RoleTreasury), e.person(exchange.RoleOTCOfficer)} {
+		e.do(post, provisionPath, map[string]any{"network": "tron", "asset": "USDT", "user_id": officer.ID}, admin.auth()).blames("/user_id not_found")
+		e.do(post, walletsPath+"/owner", map[string]any{"owner_type": "customer", "network": "tron", "asset": "USDT", "user_id": officer.ID}, admin.auth()).blames("/user_id not_found")
+	}
 	for _, network := range networkNames {
 		for _, purpose := range housePurposes {
 			r := e.do(post, provisionPath, map[string]any{"network": network, "asset": "USDT", "purpose": purpose}, admin.auth()).want(http.StatusCreated)
