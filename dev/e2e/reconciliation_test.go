@@ -9,27 +9,34 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/client"
+	"go.temporal.io/api/serviceerror"
 
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
+	"kivuko/workflows"
 )
 
 // reconcile has the schedule compare the ledger with every chain, and returns the run of TRON after all runs have
 // ended.
 func (w *harness) reconcile(t *testing.T) exchange.Reconciliation {
 	t.Helper()
-	ctx, began := t.Context(), time.Now().UTC()
-	if err := w.temporal.ScheduleClient().GetHandle(ctx, "reconcile").Trigger(ctx, client.ScheduleTriggerOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	ctx := t.Context()
 	networks, err := w.store.ReconciledNetworks(ctx)
 	if err != nil || len(networks) == 0 {
 		t.Fatalf("the networks %v, %v", networks, err)
 	}
+	// While the flow of the run before is still ending, no other one is started.
+	for _, n := range networks {
+		err := w.temporal.GetWorkflow(ctx, workflows.ReconciliationID(n), "").Get(ctx, nil)
+		if _, none := errors.AsType[*serviceerror.NotFound](err); err != nil && !none {
+			t.Fatalf("the comparison of %s before: %v", n, err)
+		}
+	}
+	began := time.Now().UTC()
+	w.trigger(t, "reconcile")
 	var tron exchange.Reconciliation
 	for _, n := range networks {
 		eventually(t, "the ledger was held against "+string(n), func() error {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 )
 
 // Ports are drawn below the range that Linux uses for outgoing connections
@@ -36,16 +37,50 @@ func IsFree(port int) bool {
 // Address is the loopback host:port of a port.
 func Address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }
 
-// Free returns a loopback port that nobody listens on now.
+// blockSize is how many ports a process takes at a time.
+const blockSize = 50
+
+// blocks are the ranges of ports of this process. It listens on the first port of each until it ends, which keeps other
+// processes away from the rest: seconds may pass until the program that gets a port listens on it.
+var blocks struct {
+	sync.Mutex
+	guards    []net.Listener
+	next, end int // what is left of the newest one
+}
+
+// Free returns a loopback port that nobody listens on now and that no process has got from this function before.
 func Free() (int, error) {
-	span := highest - lowest + 1
-	start := rand.IntN(span) //nolint:gosec // G404: a port number is no secret.
-	for i := range span {
-		if port := lowest + (start+i)%span; IsFree(port) {
-			return port, nil
+	blocks.Lock()
+	defer blocks.Unlock()
+	for {
+		for blocks.next < blocks.end {
+			port := blocks.next
+			blocks.next++
+			if IsFree(port) {
+				return port, nil
+			}
+		}
+		if err := takeBlock(); err != nil {
+			return 0, err
 		}
 	}
-	return 0, fmt.Errorf("no free port between %d and %d on %s", lowest, highest, Loopback)
+}
+
+// takeBlock takes a range that no other process has.
+func takeBlock() error {
+	const count = (highest - lowest + 1) / blockSize
+	start := rand.IntN(count) //nolint:gosec // G404: a port number is no secret.
+	for i := range count {
+		first := lowest + (start+i)%count*blockSize
+		guard, err := net.Listen("tcp", Address(first)) //nolint:noctx // binding a local port does not wait
+		if err != nil {
+			continue
+		}
+		blocks.guards = append(blocks.guards, guard)
+		blocks.next, blocks.end = first+1, first+blockSize
+		return nil
+	}
+	return fmt.Errorf("all ports between %d and %d on %s are taken", lowest, highest, Loopback)
 }
 
 // Book is a list of named ports, kept in a file or in memory alone.

@@ -1,12 +1,77 @@
 package ports_test
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"kivuko/dev/ports"
 )
+
+// childVariable turns this test binary into another process that gets ports.
+const childVariable = "PORTS_TEST_CHILD"
+
+// many is so large that two processes that drew ports by chance would share one.
+const many = 400
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) == "" {
+		os.Exit(m.Run())
+	}
+	for range many {
+		fmt.Println(ports.Free())
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin) // it holds its ports until its parent has its own
+}
+
+// Two processes never get the same port, though nobody listens on any of them yet.
+func TestProcessesShareNoPort(t *testing.T) {
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), childVariable+"=1")
+	goOn, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	got, lines := map[int]bool{}, bufio.NewScanner(said)
+	for range many {
+		if !lines.Scan() {
+			t.Fatalf("the other process got %d ports: %v", len(got), lines.Err())
+		}
+		port, err := strconv.Atoi(strings.TrimSuffix(lines.Text(), " <nil>"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[port] = true
+	}
+	for range many {
+		port, err := ports.Free()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[port] {
+			t.Errorf("the port %d was got twice", port)
+		}
+		got[port] = true
+	}
+	_ = goOn.Close()
+	if err := child.Wait(); err != nil || len(got) != 2*many {
+		t.Errorf("%d different ports, %v", len(got), err)
+	}
+}
 
 func book(t *testing.T, path string) *ports.Book {
 	t.Helper()
