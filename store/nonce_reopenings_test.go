@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/lib/pq"
 
@@ -146,15 +145,26 @@ func TestReopenNonceSequenceAtOnce(t *testing.T) {
 		id := storetest.NewID(t)
 		wg.Go(func() { _, opened[i] = s.ReopenNonceSequence(ctx, id, m.VendorWallet.ID, "why", counts(20, 20), admin) })
 	}
-	wg.Go(func() {
-		for range 100 {
-			if _, err := s.SaveSignedAttempt(ctx, numbered(t, q, 20)); err == nil {
+	done, signed := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			last := false
+			select {
+			case <-done:
+				last = true
+			default:
+			}
+			if _, err := s.SaveSignedAttempt(ctx, numbered(t, q, 20)); err == nil || last {
+				signed <- err
 				return
 			}
-			time.Sleep(time.Millisecond)
 		}
-	})
+	}()
 	wg.Wait()
+	close(done)
+	if err := <-signed; err != nil {
+		t.Errorf("the sequence is open, and its number is refused: %v", err)
+	}
 	won := 0
 	for _, err := range opened {
 		if err == nil {
@@ -163,7 +173,7 @@ func TestReopenNonceSequenceAtOnce(t *testing.T) {
 			wantFault(t, err, exchange.CodeStateConflict)
 		}
 	}
-	if won != 1 {
-		t.Errorf("%d opened the sequence", won)
+	if sequence, _, err := s.NonceSequence(ctx, m.VendorWallet.ID); err != nil || won != 1 || sequence.Next != 21 {
+		t.Errorf("%d opened the sequence, which is %+v, %v", won, sequence, err)
 	}
 }

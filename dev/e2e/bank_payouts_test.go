@@ -38,7 +38,7 @@ type bankPayout struct {
 
 // TestPaymentsByBank pays sales by bank: with one officer, with two officers, and not at all.
 func TestPaymentsByBank(t *testing.T) {
-	w := open(t)
+	w := openBeside(t)
 	w.letSend(t)
 	w.twoOfficersAbove(t, oneOfficer)
 	t.Run("all", func(t *testing.T) {

@@ -202,7 +202,7 @@ func coldOvertaken(t *testing.T, w *harness, tr *trial, arm func()) {
 // the binary signs it with the cold key alone, the API accepts the signed transaction, and the money arrives once.
 // Both the binary and the API refuse what was changed on the way, and name it.
 func TestColdWallets(t *testing.T) {
-	w := open(t)
+	w := openBeside(t)
 	t.Run("all", func(t *testing.T) {
 		for _, n := range w.seed().Nodes() {
 			if n.Network == exchange.Solana {

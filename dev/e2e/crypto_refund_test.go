@@ -18,7 +18,7 @@ import (
 // TestCryptoWithoutAnAddress refunds crypto of orders without a refund address. The refund waits until it gets one:
 // the sender's address is never used instead.
 func TestCryptoWithoutAnAddress(t *testing.T) {
-	w := open(t)
+	w := openBeside(t)
 	t.Run("all", func(t *testing.T) {
 		for _, story := range []struct {
 			name string

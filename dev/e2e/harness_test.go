@@ -89,6 +89,15 @@ func open(t *testing.T) *harness {
 	return theHarness
 }
 
+// openBeside is open for a test that changes nothing that others share: no node, no process, no rule that others meet. It
+// waits until the tests that do are over, and then runs beside all others of its kind.
+func openBeside(t *testing.T) *harness {
+	t.Helper()
+	w := open(t)
+	t.Parallel()
+	return w
+}
+
 func closeHarness() error {
 	if theHarness == nil {
 		return nil

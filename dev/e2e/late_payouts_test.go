@@ -18,7 +18,7 @@ import (
 // TestLatePayouts has the operator repeat a payout's result after its order is over. The flow must recognise the
 // repetition: it books nothing and calls no operator.
 func TestLatePayouts(t *testing.T) {
-	w := open(t)
+	w := openBeside(t)
 	flow := w.repeatResult(t)
 	var out workflows.LatePayoutResult
 	if err := w.temporal.GetWorkflow(t.Context(), flow, "").Get(t.Context(), &out); err != nil || out.Outcome != workflows.LateAccounted {

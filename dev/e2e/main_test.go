@@ -21,7 +21,7 @@ const (
 	keepVariable = "KIVUKO_E2E_DIR"
 	// atOnce is the number of parallel scenarios. They mostly wait for the stack, so it is higher than the number of
 	// cores.
-	atOnce = "5"
+	atOnce = "8"
 	// soakVariable is the number of orders of the soak; without it there is none.
 	soakVariable = "KIVUKO_E2E_SOAK"
 )

@@ -27,7 +27,7 @@ type saleKind struct {
 // TestKindsOfSales makes every kind of sale except the ones paid by bank, each on one network: TestSales covers on
 // all networks what the kinds have in common.
 func TestKindsOfSales(t *testing.T) {
-	w := open(t)
+	w := openBeside(t)
 	w.rate(t, "128.755")
 	w.letSend(t)
 	t.Run("all", func(t *testing.T) {
@@ -72,7 +72,7 @@ func (k saleKind) play(t *testing.T, w *harness, n demo.Node) order {
 
 // TestMerchantSells has a merchant open a purchase for a customer, who gets the prompt and the crypto.
 func TestMerchantSells(t *testing.T) {
-	w := open(t)
+	w := openBeside(t)
 	vendor, n := w.as(t, demo.VendorEmail), w.tronNode()
 	in := map[string]any{
 		"order_type": "ON_RAMP_SELL", "order_subtype": "standard_onramp", "offer_id": w.offer, "crypto_amount": "5",

@@ -217,7 +217,7 @@ func TestBriefTrialsHitEachProcess(t *testing.T) {
 
 // TestReleasesHaveNoPoints checks that a build without the tag does not contain package crash.
 func TestReleasesHaveNoPoints(t *testing.T) {
-	w := open(t)
+	w := openBeside(t)
 	released := filepath.Join(t.TempDir(), "kivuko")
 	if err := build(t.Context(), filepath.Join("..", ".."), released); err != nil {
 		t.Fatal(err)

@@ -145,18 +145,6 @@ var brief = []string{
 	"FollowDeposits/RecordFinalBlock#1/after", "DeliverWebhooks/RecordWebhook#1/before",
 }
 
-// TestACrashOfEachProcess is TestCrashPoints with a few trials.
-func TestACrashOfEachProcess(t *testing.T) {
-	if os.Getenv(crashesVariable) != "" {
-		t.Skip("TestCrashPoints has these trials too")
-	}
-	w := open(t)
-	r := roundOf(table(), brief)
-	w.reach(t, r)
-	t.Parallel() // other tests run while Temporal detects the dead processes
-	w.judge(t, r)
-}
-
 // TestCrashPoints kills the working process before and after every side effect. The results must be the same as without
 // crashes: collected once, paid out once or not at all, and booked accordingly.
 //

@@ -25,7 +25,7 @@ import (
 // TestSecretsStayOut searches everything that Temporal keeps of the flows, and every log of the stack at the most
 // verbose level, for what must not leave the database: phone numbers, names, passwords, tokens, keys.
 func TestSecretsStayOut(t *testing.T) {
-	w := open(t)
+	w := openBeside(t)
 	paid, given := newPhone(), newPhone()
 	var tokens struct {
 		AccessToken  string `json:"access_token"`

@@ -195,7 +195,7 @@ func delivered(d delivery) bool { return d.Status == "delivered" }
 // TestWebhooks has the running stack deliver events to receivers: signed so that the standard's check accepts them,
 // once while nothing fails, and under one id after the receiver was down.
 func TestWebhooks(t *testing.T) {
-	w := open(t)
+	w := openBeside(t)
 	t.Run("the end of an order is delivered", func(t *testing.T) { w.deliveredOnce(t) })
 	t.Run("a receiver that was down gets its events when it is up", func(t *testing.T) { w.deliveredLater(t) })
 }

@@ -39,7 +39,7 @@ type strayException struct {
 // it, an operator sends it back with a second officer's approval, signed by the key of the intended address, and the
 // sale goes on.
 func TestWrongNetwork(t *testing.T) {
-	w := open(t)
+	w := openBeside(t)
 	tron, tronRuns := w.nodeOf(exchange.Tron)
 	ethereum, ethereumRuns := w.nodeOf(exchange.Ethereum)
 	if !tronRuns || !ethereumRuns {
