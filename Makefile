@@ -121,18 +121,21 @@ export -f go_tests
 endef
 beside_postgres = "$(bin)/with-postgres" -- bash -c 'go_tests "$$@"' go_tests
 
-.PHONY: test
-test: bin/with-postgres ## run all tests, with a sample of the crash trials
+.PHONY: build-tests
+build-tests: check-go
 	@$(progress)
-	$(go_tests)
-	# Compiling first shows its progress. The tests report a compile error.
 	echo "building the tests: the first time takes about eight minutes on two cores, most of it for the Temporal server"
 	compile() {
+		$(GO) list -e -export -test -deps $(PACKAGES)
 		$(GO) -C dev/nodes list -e -export -test -deps $(NODE_PACKAGES)
 		$(GO) -C dev list -e -export -test -deps $(DEV_PACKAGES)
 	} >/dev/null 2>&1
-	progress "building the tests" compile || true
-	# Without go vet, which would read all of the Temporal server while the tests wait for it: make lint runs it.
+	progress "building the tests" compile || true # the tests report a compile error
+
+# Without go vet, which would read all of the Temporal server while the tests wait for it: make lint runs it.
+.PHONY: test
+test: bin/with-postgres build-tests ## run all tests, with a sample of the crash trials
+	@$(go_tests)
 	$(beside_postgres) -vet=off -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
 
 # All crash trials; `make test` runs a sample. KIVUKO_E2E_CRASHES='Sweep|OpenOrder' runs those alone.
