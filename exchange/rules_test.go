@@ -75,6 +75,7 @@ func TestEmails(t *testing.T) {
 		strings.Repeat("a", 250) + "@example.com": "", "o'brien+x@example.co.ke": "o'brien+x@example.co.ke", "josé@example.com": "josé@example.com",
 		"ａmina@example.com": "amina@example.com", "иван@example.com": "иван@example.com", // full width is ASCII; one script is fine
 		"\u0430mina@example.com": "", "amin\u200ba@example.com": "", "\u202eamina@example.com": "", "amina\u200f@example.com": "",
+		"\u0441\u043e\u0441\u043e7@example.com": "", "\u0251mina@example.com": "", "\u03bf.\u03c1@example.com": "", "νίκος@example.com": "νίκος@example.com",
 		"ami\u00adna@example.com": "", "amina@ex\u0430mple.com": "", "amina@example\u3002com": "",
 	} {
 		if got, err := exchange.ParseEmail(text); got != want || (err == nil) != (want != "") {

@@ -99,7 +99,7 @@ func (p Principal) ActorName() string {
 
 // ParseEmail checks an address and returns the form in which it is unique: that of PRECIS (RFC 8265), in lower case, with
 // full-width letters as ASCII and without invisible characters. An address that mixes scripts is refused because it can look
-// like another one. So is a host outside ASCII: use its xn-- form.
+// like another one, and so is one whose letters all look like letters of ASCII. A host must be ASCII: use its xn-- form.
 func ParseEmail(s string) (string, error) {
 	a, err := mail.ParseAddress(s)
 	if err != nil || a.Address != s || a.Name != "" {
@@ -117,6 +117,8 @@ func ParseEmail(s string) (string, error) {
 		return "", Errorf(CodeInvalid, "must have a host in ASCII; write names of other scripts in their xn-- form")
 	case scripts(name) > 1:
 		return "", Errorf(CodeInvalid, "must not mix letters of several scripts")
+	case passesForASCII(name):
+		return "", Errorf(CodeInvalid, "must not have letters that only look like a to z")
 	}
 	return s, nil
 }
@@ -137,6 +139,20 @@ func scripts(text string) int {
 		}
 	}
 	return len(found)
+}
+
+// likeASCII are small letters of other alphabets, and a few of Latin, that look like a letter of ASCII (Unicode Technical
+// Standard 39, confusables.txt).
+const likeASCII = "\u0430\u0441\u0501\u0435\u04bd\u0433\u04bb\u0456\u0458\u04cf\u043e\u0440\u051b\u0455\u0443\u04af\u0475\u0461\u051d\u0445" + // Cyrillic
+	"\u03b1\u03b3\u03b9\u03bd\u03bf\u03c1\u03c3\u03c5\u03f2\u03f3" + // Greek
+	"\u0563\u0566\u0570\u0575\u0578\u057d\u0581\u0585" + // Armenian
+	"\u0131\u0251\u0261\u0269" // Latin
+
+// passesForASCII reports whether a text with other letters can be taken for one with letters of ASCII alone.
+func passesForASCII(text string) bool {
+	like := func(r rune) bool { return strings.ContainsRune(likeASCII, r) }
+	other := func(r rune) bool { return unicode.IsLetter(r) && r > unicode.MaxASCII && !like(r) }
+	return strings.ContainsFunc(text, like) && !strings.ContainsFunc(text, other)
 }
 
 // ParseName checks a first or last name and returns it as it is stored: without invisible characters (RFC 8266) or
