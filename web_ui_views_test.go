@@ -10,7 +10,8 @@ import (
 	"kivuko/workflows"
 )
 
-// The views of the Web UI filter by search attributes and workflow types that exist, and show columns that exist.
+// The views of the Web UI filter by search attributes, workflow types and reasons that exist, show columns that exist, and
+// leave no reason out.
 func TestWebUIViewsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/web-ui-views.js")
@@ -35,9 +36,30 @@ func TestWebUIViewsNameWhatExists(t *testing.T) {
 			t.Errorf("there is no workflow type %s", m[1])
 		}
 	}
-	for _, m := range regexp.MustCompile(`KivukoParkedReason (?:= |STARTS_WITH )'([\w-]+)'`).FindAllStringSubmatch(string(page), -1) {
-		if !slices.ContainsFunc(workflows.Reasons(), func(r workflows.Reason) bool { return strings.HasPrefix(string(r), m[1]) }) {
-			t.Errorf("no reason begins with %s", m[1])
+	for _, r := range workflows.Reasons() {
+		if !slices.Contains(reasonsOfViews(t, string(page)), r) {
+			t.Errorf("no view of a kind of work shows flows that are parked with %s", r)
 		}
 	}
+}
+
+// reasonsOfViews returns the reasons by which the views filter.
+func reasonsOfViews(t *testing.T, page string) []workflows.Reason {
+	t.Helper()
+	var all []workflows.Reason
+	for _, m := range regexp.MustCompile(`KivukoParkedReason (= |STARTS_WITH |IN \()('[\w-]+'(?:, '[\w-]+')*)`).FindAllStringSubmatch(page, -1) {
+		for text := range strings.SplitSeq(m[2], ", ") {
+			text = strings.Trim(text, "'")
+			before := len(all)
+			for _, r := range workflows.Reasons() {
+				if string(r) == text || m[1] == "STARTS_WITH " && strings.HasPrefix(string(r), text) {
+					all = append(all, r)
+				}
+			}
+			if len(all) == before {
+				t.Errorf("there is no reason %s%s", m[1], text)
+			}
+		}
+	}
+	return all
 }

@@ -5,9 +5,11 @@
   const namespace = "kivuko";
   const views = [
     ["Needs an operator", "KivukoNeedsAttention = true"],
-    ["Parked: mobile money", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'momo-' OR KivukoParkedReason STARTS_WITH 'refund-' OR KivukoParkedReason = 'late-money')"],
-    ["Parked: crypto can't be sent", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'payout-'"],
-    ["Parked: a step failed", "KivukoParkedReason = 'step-failed'"],
+    ["Parked: a customer's payment", "KivukoNeedsAttention = true AND KivukoParkedReason IN ('prompt-refused', 'outcome-unknown', 'receipt-missing', 'one-source', 'sources-disagree', 'late-money')"],
+    ["Parked: a payout or refund", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'momo-' OR KivukoParkedReason STARTS_WITH 'bank-' OR KivukoParkedReason STARTS_WITH 'refund-')"],
+    ["Parked: crypto can't be sent", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'payout-' OR KivukoParkedReason IN ('screening-unknown', 'transfer-blocked', 'cold-wallet'))"],
+    ["Parked: a deposit", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'deposit'"],
+    ["Parked: a step failed", "KivukoNeedsAttention = true AND KivukoParkedReason = 'step-failed'"],
     ["Waits for an officer", "ExecutionStatus = 'Running' AND KivukoWaitingFor = 'officer'"],
     ["Waits for a bank", "ExecutionStatus = 'Running' AND KivukoWaitingFor = 'bank'"],
     ["Waits for mobile money", "ExecutionStatus = 'Running' AND KivukoWaitingFor = 'momo'"],
