@@ -15,6 +15,8 @@ TESTFLAGS ?=
 PACKAGES ?= ./workflows ./store ./api ./...
 DEV_PACKAGES ?= ./e2e ./...
 NODE_PACKAGES ?= ./...
+# Tests run without go vet, which would read all of the Temporal server while they wait for it: make lint runs it.
+go_test := test -vet=off
 # The folders that are Go modules.
 MODULES := . dev dev/nodes dev/docker
 
@@ -107,10 +109,10 @@ define go_tests
 go_tests() {
 	local code=0 said pid pids=()
 	said=$$(mktemp -d)
-	$(GO) -C dev/nodes test "$$@" $(NODE_PACKAGES) >"$$said/nodes" 2>&1 & pids+=($$!)
-	$(GO) test "$$@" $(PACKAGES) >"$$said/product" 2>&1 & pids+=($$!)
+	$(GO) -C dev/nodes $(go_test) "$$@" $(NODE_PACKAGES) >"$$said/nodes" 2>&1 & pids+=($$!)
+	$(GO) $(go_test) "$$@" $(PACKAGES) >"$$said/product" 2>&1 & pids+=($$!)
 	trap 'kill "$${pids[@]}" 2>/dev/null' INT TERM
-	$(GO) -C dev test "$$@" $(DEV_PACKAGES) || code=1
+	$(GO) -C dev $(go_test) "$$@" $(DEV_PACKAGES) || code=1
 	for pid in "$${pids[@]}"; do wait "$$pid" || code=1; done
 	trap - INT TERM
 	cat "$$said/nodes" "$$said/product"
@@ -132,18 +134,17 @@ build-tests: check-go
 	} >/dev/null 2>&1
 	progress "building the tests" compile || true # the tests report a compile error
 
-# Without go vet, which would read all of the Temporal server while the tests wait for it: make lint runs it.
 .PHONY: test
 test: bin/with-postgres build-tests ## run all tests, with a sample of the crash trials
 	@$(go_tests)
-	$(beside_postgres) -vet=off -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
+	$(beside_postgres) -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
 
 # All crash trials; `make test` runs a sample. KIVUKO_E2E_CRASHES='Sweep|OpenOrder' runs those alone.
 .PHONY: test-crash
 test-crash: bin/with-postgres ## kill processes before and after every side effect; about ten minutes
 	@$(progress)
 	export KIVUKO_E2E_CRASHES=$${KIVUKO_E2E_CRASHES:-all}
-	progress "killing processes" "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -timeout $(CRASH_TIMEOUT) -run '^(TestCrashPoints|TestSalesSurviveTheDeathOfWorkers)$$' $(TESTFLAGS) ./e2e
+	progress "killing processes" "$(bin)/with-postgres" -- $(GO) -C dev $(go_test) -count=1 -timeout $(CRASH_TIMEOUT) -run '^(TestCrashPoints|TestSalesSurviveTheDeathOfWorkers)$$' $(TESTFLAGS) ./e2e
 
 .PHONY: race
 race: bin/with-postgres ## run all tests with the race detector (needs a C compiler)
@@ -156,7 +157,7 @@ TRANSFERS ?= 1000
 
 .PHONY: soak-transfers
 soak-transfers: bin/with-postgres ## send TRANSFERS (1,000) transfers on three chains with injected failures
-	@KIVUKO_E2E_TRANSFERS=$(TRANSFERS) "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -v -timeout 3h -run '^TestTransfersSurviveAPlan$$' ./e2e
+	@KIVUKO_E2E_TRANSFERS=$(TRANSFERS) "$(bin)/with-postgres" -- $(GO) -C dev $(go_test) -count=1 -v -timeout 3h -run '^TestTransfersSurviveAPlan$$' ./e2e
 
 # SOAK is the duration, SEED selects the plan of actions and failures; each run prints its seed.
 SOAK ?= 10m
@@ -170,7 +171,7 @@ soak: build ## buy, sell and send on three chains for SOAK (10m) with injected f
 .PHONY: replay
 replay: check-go ## replay all recorded histories against today's workflows
 	@if [ ! -d workflows ]; then echo "no workflows yet"; exit 0; fi
-	$(GO) test -count=1 -run '^TestRecordedHistoriesReplay$$' -v ./workflows/
+	$(GO) $(go_test) -count=1 -run '^TestRecordedHistoriesReplay$$' -v ./workflows/
 
 # BENCHFLAGS='-quick' is one short round; '-only opening,throughput' runs some parts
 # (suites, deposits, sending, history, parked, opening, throughput, selling).
@@ -215,7 +216,7 @@ conformance: bin/with-postgres ## check every chain driver and the operator's sa
 # runs from the image's files alone. KIVUKO_IMAGE_FRESH=1 compiles the second of the two builds without any cache.
 .PHONY: check-docker
 check-docker: bin/with-postgres ## check the image and the deployment in docker/ (as root, because the image's files are run)
-	@"$(bin)/with-postgres" -- $(GO) -C dev/docker test -count=1 -v -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./... | grep -vE '^=== (RUN|PAUSE|CONT|NAME)'
+	@"$(bin)/with-postgres" -- $(GO) -C dev/docker $(go_test) -count=1 -v -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./... | grep -vE '^=== (RUN|PAUSE|CONT|NAME)'
 
 # golangci-lint is compiled at a pinned version: its authors advise against a tool directive.
 bin/golangci-lint: check-go FORCE

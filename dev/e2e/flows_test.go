@@ -12,6 +12,7 @@ import (
 	temporal "go.temporal.io/sdk/client"
 
 	"kivuko/dev/client"
+	"kivuko/dev/demo"
 	"kivuko/dev/nodes/tron"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -46,7 +47,6 @@ func TestFlows(t *testing.T) {
 			{"paid more", paidMore},
 			{"paid after it had ended", paidLate},
 			{"cancelled", cancelled},
-			{"expired", expired},
 			{"refused", refused},
 		} {
 			t.Run(story.name, func(t *testing.T) {
@@ -315,6 +315,19 @@ func cancelled(t *testing.T, w *harness) {
 	if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusConflict {
 		t.Errorf("the response to another prompt for a cancelled order: %v", err)
 	}
+}
+
+// TestOrdersExpire has a purchase, and a sale on each network, end because nothing comes.
+func TestOrdersExpire(t *testing.T) {
+	w := openBeside(t)
+	t.Run("all", func(t *testing.T) {
+		t.Run("a purchase", func(t *testing.T) { expired(t, w) })
+		w.eachNetwork(t, func(t *testing.T, n demo.Node) {
+			t.Parallel()
+			w.unsold(t, n)
+		})
+	})
+	w.invariants(t)
 }
 
 // expired starts the order's flow as the API does. Its time is shorter than the API's, but long enough to open the

@@ -207,7 +207,6 @@ func saleStories(n exchange.Network) []saleStory {
 		{"much more comes than the buyer takes", soldTooMuch},
 		{"the payee can't be paid", unpayablePayee},
 		{"it comes when the order is cancelled", soldLate},
-		{"nothing comes", func(t *testing.T, w *harness, n demo.Node) { w.unsold(t, n) }},
 	}
 	if n == exchange.Ethereum {
 		stories = append(stories, saleStory{"another coin comes", otherCoin})

@@ -16,49 +16,14 @@ import (
 
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
+	"kivuko/workflows"
 )
 
 // inFlight is how many orders are under way when a part of the stack dies.
 const inFlight = 10
 
-// TestMainJobSurvivesTheDatabase kills PostgreSQL while the main job of `make run` buys, and again while it sells. The
-// job must go on to its end, and the product's processes must stay up.
-func TestMainJobSurvivesTheDatabase(t *testing.T) {
-	w := open(t)
-	product := []string{stack.ProcessAPI}
-	for _, queue := range w.stack.Served() {
-		product = append(product, stack.ProcessWorker(queue))
-	}
-	before := map[string]int{}
-	for _, name := range product {
-		before[name] = w.stack.Supervisor.Child(name).PID()
-	}
-	job, said, done := w.seed(), &transcript{}, make(chan error, 1)
-	job.Say = func(format string, args ...any) { _, _ = fmt.Fprintf(said, format+"\n", args...) }
-	go func() { done <- demo.MainJob(t.Context(), job) }()
-	for _, moment := range []string{" opens order ", " waits at "} {
-		eventually(t, "the main job says"+moment, func() error {
-			if strings.Contains(said.String(), moment) || len(done) > 0 { // a job that gave up says no more
-				return nil
-			}
-			return errors.New(said.String())
-		})
-		databaseDies(t, w)
-	}
-	if err := <-done; err != nil {
-		t.Errorf("the main job: %v\n%s", err, said)
-	}
-	for _, name := range product {
-		if pid := w.stack.Supervisor.Child(name).PID(); pid != before[name] {
-			t.Errorf("the %s ended with the database", name)
-		}
-	}
-	w.invariants(t)
-	w.agree(t)
-}
-
-// TestACrashOfEachProcess is TestCrashPoints with a few trials. It and TestPartsOfTheStackDie come last: for up to a minute,
-// nothing is read of a chain whose worker has died.
+// TestACrashOfEachProcess is TestCrashPoints with a few trials. It and those below come last: for up to a minute, nothing
+// is read of a chain whose worker has died.
 func TestACrashOfEachProcess(t *testing.T) {
 	if os.Getenv(crashesVariable) != "" {
 		t.Skip("TestCrashPoints has these trials too")
@@ -123,6 +88,44 @@ func (w *harness) rush(t *testing.T, strike func()) []order {
 		t.Errorf("%d requests made %d orders: %v", inFlight, rows, err)
 	}
 	return orders
+}
+
+// TestMainJobSurvivesTheDatabase kills PostgreSQL while the main job of `make run` buys, and again while it sells. The
+// job must go on to its end, and the product's processes must stay up: it is the last test that ends any.
+func TestMainJobSurvivesTheDatabase(t *testing.T) {
+	w := open(t)
+	product := []string{stack.ProcessAPI}
+	for _, queue := range w.stack.Served() {
+		product = append(product, stack.ProcessWorker(queue))
+	}
+	before := map[string]int{}
+	for _, name := range product {
+		before[name] = w.stack.Supervisor.Child(name).PID()
+	}
+	w.hastenAll(t, workflows.TypeDepositWatch) // the job is not about the workers that died before
+	job, said, done := w.seed(), &transcript{}, make(chan error, 1)
+	job.Say = func(format string, args ...any) { _, _ = fmt.Fprintf(said, format+"\n", args...) }
+	go func() { done <- demo.MainJob(t.Context(), job) }()
+	for _, moment := range []string{" opens order ", " waits at "} {
+		eventually(t, "the main job says"+moment, func() error {
+			if strings.Contains(said.String(), moment) || len(done) > 0 { // a job that gave up says no more
+				return nil
+			}
+			return errors.New(said.String())
+		})
+		databaseDies(t, w)
+	}
+	t.Parallel() // Temporal finds out meanwhile that its records of the chains' watches were lost
+	if err := <-done; err != nil {
+		t.Errorf("the main job: %v\n%s", err, said)
+	}
+	for _, name := range product {
+		if pid := w.stack.Supervisor.Child(name).PID(); pid != before[name] {
+			t.Errorf("the %s ended with the database", name)
+		}
+	}
+	w.invariants(t)
+	w.agree(t)
 }
 
 // settled waits for an order's end. If a process dies after it stored that it will send a prompt and before it stored

@@ -80,6 +80,12 @@ func (r *receiver) took() ([]posted, int) {
 	return append([]posted(nil), r.all...), r.turned
 }
 
+// tookAbout returns the accepted requests about an object. Other orders may end meanwhile, also one of the receiver's owner.
+func (r *receiver) tookAbout(id uuid.UUID) []posted {
+	all, _ := r.took()
+	return slices.DeleteFunc(all, func(p posted) bool { return !strings.Contains(p.body, id.String()) })
+}
+
 // verify checks a request as the standard says, without the product's code.
 func (p posted) verify(t *testing.T, secret string) {
 	t.Helper()
@@ -221,9 +227,7 @@ func (w *harness) deliveredOnce(t *testing.T) {
 	for _, r := range []*receiver{house, vendor} {
 		var got []posted
 		eventually(t, "the order's end is delivered", func() error {
-			all, _ := r.took() // other orders may end meanwhile
-			got = slices.DeleteFunc(all, func(p posted) bool { return !strings.Contains(p.body, o.ID.String()) })
-			if len(got) == 0 {
+			if got = r.tookAbout(o.ID); len(got) == 0 {
 				return errors.New("it is not")
 			}
 			return nil
@@ -233,7 +237,7 @@ func (w *harness) deliveredOnce(t *testing.T) {
 		}
 		got[0].verify(t, secrets[r])
 	}
-	if got, _ := stranger.took(); len(got) != 0 {
+	if got := stranger.tookAbout(o.ID); len(got) != 0 {
 		t.Errorf("a customer who is no party to the order was notified: %+v", got)
 	}
 }
