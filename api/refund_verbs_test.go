@@ -116,8 +116,9 @@ func TestReturnedCryptoGetsAnotherAddress(t *testing.T) {
 // An officer names the address for the refund of a sale, which then waits for another officer.
 func TestAddressOfARefundedSaleWaitsForASecond(t *testing.T) {
 	e := start(t)
-	customer, officer := e.person(exchange.RoleCustomer), e.person(exchange.RoleTreasury)
-	o := storetest.TakeCrypto(t, e.store, e.sale(customer, e.buys(e.person(exchange.RoleVendor)).ID))
+	customer, vendor, officer := e.person(exchange.RoleCustomer), e.person(exchange.RoleVendor), e.person(exchange.RoleTreasury)
+	e.wallet(vendor)
+	o := storetest.TakeCrypto(t, e.store, e.sale(customer, e.buys(vendor).ID))
 	path := ordersPath + "/" + o.ID.String() + "/refund"
 	// The flow opens the refund after it has taken the command, so that nothing waits yet.
 	e.do(post, path, map[string]any{"note": "the phone is wrong"}, officer.auth(), freshKey()).want(http.StatusOK)
