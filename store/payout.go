@@ -15,7 +15,6 @@ import (
 type payoutObject interface {
 	parties() (owner, vendor uuid.UUID)
 	owes() exchange.Payable
-	order() exchange.Order
 	// over reports whether nothing is owed any more, so that another payment is one too many.
 	over() bool
 	// underWay reports whether an attempt has begun and is not decided.

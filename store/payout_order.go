@@ -153,8 +153,6 @@ func (x *orderPayout) parties() (owner, vendor uuid.UUID) { return x.o.CustomerI
 
 func (x *orderPayout) owes() exchange.Payable { return payableOrder(x.p) }
 
-func (x *orderPayout) order() exchange.Order { return x.o }
-
 func (x *orderPayout) over() bool {
 	return x.p.Status == exchange.PayoutCompleted || x.p.Status == exchange.PayoutCancelled
 }

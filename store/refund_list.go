@@ -202,8 +202,6 @@ func (x *refundPayout) parties() (owner, vendor uuid.UUID) { return x.o.Customer
 
 func (x *refundPayout) owes() exchange.Payable { return payableRefund(x.r) }
 
-func (x *refundPayout) order() exchange.Order { return x.o }
-
 func (x *refundPayout) over() bool { return x.r.Status == exchange.RefundCompleted }
 
 func (x *refundPayout) underWay() bool { return x.r.Status == exchange.RefundProcessing }
