@@ -64,7 +64,10 @@ func (s *server) retryParked(c *call) error {
 		return err
 	}
 	filter := exchange.ParkedFilter{
-		Reason: f.oneOf("reason", true, retriedTogether()...), Network: exchange.Network(f.oneOf("network", false, networkNames...)), Size: maxRetried,
+		Reason: f.oneOf("reason", true, names(workflows.Reasons())...), Network: exchange.Network(f.oneOf("network", false, networkNames...)), Size: maxRetried,
+	}
+	if filter.Reason != "" && !slices.Contains(retriedTogether(), filter.Reason) {
+		f.fail("reason", "enum", "must be a reason whose flows can be retried together; a flow that is parked with "+filter.Reason+" needs a decision of its own")
 	}
 	note := f.line("note", false, maxNoteLength)
 	if after := f.line("after", false, maxCursor); after != "" {

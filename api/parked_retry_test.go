@@ -94,7 +94,11 @@ func TestParkedRetryRefusesWhatItMustNotDo(t *testing.T) {
 	for reason, pointer := range map[string]string{
 		"late-money": "/reason enum", string(workflows.ReasonRefundClaimed): "/reason enum", string(workflows.ReasonPayoutOverdue): "/reason enum", "gone": "/reason enum", "": "/reason enum",
 	} {
-		m.do(post, retryPath, map[string]any{"reason": reason}, admin.auth(), withKey("k"+reason)).blames(pointer)
+		answer := m.do(post, retryPath, map[string]any{"reason": reason}, admin.auth(), withKey("k"+reason))
+		answer.blames(pointer)
+		if known := slices.Contains(workflows.Reasons(), workflows.Reason(reason)); known != strings.Contains(string(answer.body), "needs a decision of its own") {
+			t.Errorf("%q is refused with %s", reason, answer.body)
+		}
 	}
 	m.do(post, retryPath, map[string]any{"network": "tron"}, admin.auth(), withKey("all")).blames("/reason required")
 	m.do(post, retryPath, map[string]any{"reason": "step-failed", "network": "bitcoin", "note": strings.Repeat("x", 501)}, admin.auth(), withKey("n")).
