@@ -68,6 +68,11 @@ func faults(p *types.Project) []string {
 			networks[n] = append(networks[n], name)
 		}
 	}
+	for _, name := range endsFlows {
+		if v := p.Services["temporal-ui"].Environment[name]; v == nil || *v != "true" {
+			out = append(out, "the Web UI lacks "+name)
+		}
+	}
 	for _, n := range []string{"books", "flows", "histories"} {
 		if !p.Networks[n].Internal {
 			out = append(out, "the network "+n+" has a way out")
@@ -136,6 +141,12 @@ func means(s types.ServiceConfig) []string {
 		fault(d.Condition != types.ServiceConditionStarted, "does not wait until "+dependency+" works")
 	}
 	return out
+}
+
+// endsFlows are the settings that take from the Web UI what ends, pauses, rewinds or starts flows. Operators send signals.
+var endsFlows = []string{
+	"TEMPORAL_WORKFLOW_CANCEL_DISABLED", "TEMPORAL_WORKFLOW_PAUSE_DISABLED", "TEMPORAL_WORKFLOW_RESET_DISABLED",
+	"TEMPORAL_WORKFLOW_TERMINATE_DISABLED", "TEMPORAL_BATCH_ACTIONS_DISABLED", "TEMPORAL_START_WORKFLOW_DISABLED",
 }
 
 // secretsOf names the only services that may hold a secret that no variable of ours reads, or that several variables
@@ -263,6 +274,7 @@ func TestComposeRulesAreAwake(t *testing.T) {
 		"strange secret":   {"secrets: [payload_keys]", "secrets: [payload_keys, vault_token]", "apply holds vault_token"},
 		"strange key":      {"<<: [*common, *books, *temporal, *tron, *ethereum, *solana]", "<<: [*common, *books, *temporal, *tron, *ethereum, *solana, *keys]", "api knows the master key"},
 		"open secret":      {"KIVUKO_API_PIN_PEPPER_FILE: /run/secrets/pin_pepper", "KIVUKO_API_PIN_PEPPER: abc", "has KIVUKO_API_PIN_PEPPER in its environment"},
+		"buttons":          {"      TEMPORAL_START_WORKFLOW_DISABLED: \"true\"\n", "", "the Web UI lacks TEMPORAL_START_WORKFLOW_DISABLED"},
 		"lost secret":      {"      - pin_pepper\n", "", "KIVUKO_API_PIN_PEPPER_FILE in /run/secrets/pin_pepper, which it is not given"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -135,7 +135,7 @@ func startTemporal(ctx context.Context, s *Stack) error {
 		Ready: supervisor.HTTP(ui + "/healthz"),
 	})
 	s.Note("Temporal", s.Addresses.Temporal)
-	s.Note("Temporal Web UI", ui)
+	s.Note("Temporal Web UI", ui+", views and columns for it: docs/web-ui-views.js")
 	return err
 }
 

@@ -285,7 +285,12 @@ func TestWebUIKnowsItsCodec(t *testing.T) {
 		t.Errorf("the front page is %.200q", page)
 	}
 	settings := get(t, s.UIURL()+"/api/v1/settings")
-	for _, want := range []string{`"Endpoint":"http://127.0.0.1:8081"`, `"DefaultNamespace":"kivuko"`} {
+	for _, want := range []string{
+		`"Endpoint":"http://127.0.0.1:8081"`, `"DefaultNamespace":"kivuko"`,
+		// An operator signals flows. What ends, pauses or rewinds one leaves a paid order behind, and nobody starts one by hand.
+		`"WorkflowSignalDisabled":false`, `"WorkflowUpdateDisabled":false`, `"WorkflowCancelDisabled":true`, `"WorkflowPauseDisabled":true`,
+		`"WorkflowResetDisabled":true`, `"WorkflowTerminateDisabled":true`, `"BatchActionsDisabled":true`, `"StartWorkflowDisabled":true`,
+	} {
 		if !strings.Contains(settings, want) {
 			t.Errorf("the settings lack %s: %s", want, settings)
 		}

@@ -50,7 +50,10 @@ func (s *Server) startUI(ctx context.Context) error {
 		DefaultNamespace:    o.Namespace,
 		DisableNewsFetch:    true,
 		HideLogs:            true,
-		Codec:               uiconfig.Codec{Endpoint: o.CodecEndpoint},
+		// Operators command flows by signals and updates. These buttons do nothing to a flow or leave a paid order behind.
+		WorkflowCancelDisabled: true, WorkflowPauseDisabled: true, WorkflowResetDisabled: true, WorkflowTerminateDisabled: true,
+		BatchActionsDisabled: true, StartWorkflowDisabled: true,
+		Codec: uiconfig.Codec{Endpoint: o.CodecEndpoint},
 		// Loopback has no TLS, and browsers don't send secure cookies without it.
 		CORS: uiconfig.CORS{CookieInsecure: true},
 	}))
