@@ -23,7 +23,7 @@ import (
 //
 // A file in Armed arms points. Its first line is the queue whose process must die, empty for any; its second line is a
 // pattern of path.Match for the point. The process that reaches such a point removes the file, writes the point's name to a
-// file of the same name in Fallen and dies. The file is removed first, so that it kills only once.
+// file of the same name in Killed and dies. The file is removed first, so that it kills only once.
 //
 // Each process lists the points that it passes in a file of its own in Passed, each once, with the type of the workflow and
 // the queue. The file also lists the activities that it executes.
@@ -32,7 +32,7 @@ const variable = "KIVUKO_CRASH_DIR"
 // The directories below the one that the variable names.
 const (
 	Armed  = "armed"
-	Fallen = "fallen"
+	Killed = "killed"
 	Passed = "passed"
 )
 
@@ -53,7 +53,7 @@ func open() *register {
 		return nil
 	}
 	r := &register{dir: dir, noted: map[string]bool{}}
-	for _, name := range []string{Armed, Fallen, Passed} {
+	for _, name := range []string{Armed, Killed, Passed} {
 		must(os.MkdirAll(filepath.Join(dir, name), 0o700))
 	}
 	notes, err := os.OpenFile(filepath.Join(dir, Passed, fmt.Sprint(os.Getpid())), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -103,7 +103,7 @@ func (r *register) pass(point string, by *execution) {
 		}
 		switch err := os.Remove(file); {
 		case err == nil:
-			must(os.WriteFile(filepath.Join(r.dir, Fallen, entry.Name()), []byte(point), 0o600))
+			must(os.WriteFile(filepath.Join(r.dir, Killed, entry.Name()), []byte(point), 0o600))
 			must(syscall.Kill(os.Getpid(), syscall.SIGKILL))
 			select {} // the signal is on its way
 		case !errors.Is(err, fs.ErrNotExist):

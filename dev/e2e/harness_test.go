@@ -117,7 +117,7 @@ func start(dir string) (_ *harness, err error) {
 		return nil, err
 	}
 	w := &harness{crash: filepath.Join(dir, "crash"), said: &transcript{}, screening: newScreening()}
-	for _, name := range []string{"armed", "fallen", "passed"} {
+	for _, name := range []string{"armed", "killed", "passed"} {
 		if err := os.MkdirAll(filepath.Join(w.crash, name), 0o700); err != nil {
 			return nil, err
 		}

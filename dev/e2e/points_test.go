@@ -268,7 +268,7 @@ func (w *harness) crashAt(t *testing.T, tr *trial) {
 		w.arm(t, tr.point, tr.worker)
 	})
 	err := await(t.Context(), recovery, func() error {
-		content, err := os.ReadFile(filepath.Join(w.crash, "fallen", fileOf(tr.point)))
+		content, err := os.ReadFile(filepath.Join(w.crash, "killed", fileOf(tr.point)))
 		if died = string(content); err == nil && died == "" {
 			err = errors.New("it is being written")
 		}
@@ -358,7 +358,7 @@ func (w *harness) revive(t *testing.T, tr *trial, victim int) {
 // arm makes the process of a queue kill itself when it next reaches a point.
 func (w *harness) arm(t *testing.T, point, worker string) {
 	t.Helper()
-	_ = os.Remove(filepath.Join(w.crash, "fallen", fileOf(point))) // of an earlier arming
+	_ = os.Remove(filepath.Join(w.crash, "killed", fileOf(point))) // of an earlier arming
 	file := filepath.Join(w.crash, "arming."+fileOf(point))        // renamed, so that it appears complete
 	err := errors.Join(os.WriteFile(file, []byte(worker+"\n"+point), 0o600), os.Rename(file, filepath.Join(w.crash, "armed", fileOf(point))))
 	if err != nil {

@@ -40,14 +40,14 @@ func TestACrashOfEachProcess(t *testing.T) {
 func TestPartsOfTheStackDie(t *testing.T) {
 	w := open(t)
 	var all []order
-	for _, blow := range []struct {
+	for _, fault := range []struct {
 		name string
 		hit  func(*testing.T, *harness)
 	}{
 		{"API", apiDies}, {"Temporal", temporalDies}, {"PostgreSQL", databaseDies}, {"TRON node", tronDies}, {"workers", workersDie},
 	} {
-		t.Run(blow.name, func(t *testing.T) {
-			all = append(all, w.rush(t, func() { blow.hit(t, w) })...)
+		t.Run(fault.name, func(t *testing.T) {
+			all = append(all, w.rush(t, func() { fault.hit(t, w) })...)
 		})
 	}
 	if t.Failed() {
@@ -246,8 +246,8 @@ func TestSoak(t *testing.T) {
 	n := soakOrders(t)
 	var all []order
 	for len(all) < n {
-		blows := []func(*testing.T, *harness){apiDies, temporalDies, databaseDies, tronDies, workersDie}
-		all = append(all, w.rush(t, func() { blows[rand.IntN(len(blows))](t, w) })...)
+		faults := []func(*testing.T, *harness){apiDies, temporalDies, databaseDies, tronDies, workersDie}
+		all = append(all, w.rush(t, func() { faults[rand.IntN(len(faults))](t, w) })...)
 		t.Logf("%d of %d orders", len(all), n)
 	}
 	for _, o := range all {

@@ -139,7 +139,7 @@ func (o *office) payments(ctx context.Context) error {
 		}
 		path := "orders/" + p.OrderID.String()
 		if d.step.Refuses && !o.turn[p.OrderID] {
-			err := o.says(ctx, officerEmail, path+"/refuse-bank-payout", "told that the bank refuses", map[string]any{"note": "the account is closed"})
+			err := o.says(ctx, officerEmail, path+"/refuse-bank-payout", "refused by the bank", map[string]any{"note": "the account is closed"})
 			o.turn[p.OrderID] = err == nil
 			continue
 		}

@@ -75,58 +75,58 @@ type Step struct {
 	Returns bool
 	// Operator is the operator's fault for the order; empty: none.
 	Operator string
-	Blow     Blow
+	Fault    Fault
 	Count    int
 }
 
-// Blow is a trouble: an injected failure.
-type Blow string
+// Fault is an injected failure.
+type Fault string
 
 // The troubles. Those of nodes concern one network.
 const (
-	blowDrop   Blow = "a node drops what it takes"
-	blowLose   Blow = "a node loses its answers"
-	blowBusy   Blow = "a node is busy"
-	blowDelay  Blow = "a node is slow"
-	blowReorg  Blow = "a chain is reorganised"
-	blowForget Blow = "a chain is reorganised and forgets"
-	blowNode   Blow = "a node dies"
-	blowChain  Blow = "the worker of a chain dies"
-	blowSigner Blow = "a signer dies"
-	blowMomo   Blow = "the operator's worker dies"
-	blowFlows  Blow = "the flows' worker dies"
-	blowAPI    Blow = "the API dies"
-	blowRows   Blow = "PostgreSQL dies"
-	blowFlow   Blow = "Temporal dies"
-	blowMute   Blow = "the operator is in maintenance"
-	blowPages  Blow = "the operator answers with pages"
-	blowTokens Blow = "the operator's token ends"
-	blowAsk    Blow = "the operator answers no questions"
+	faultDrop   Fault = "a node drops transactions that it accepted"
+	faultLose   Fault = "responses of a node are lost"
+	faultBusy   Fault = "a node is busy"
+	faultDelay  Fault = "a node is slow"
+	faultReorg  Fault = "a chain is reorganised"
+	faultForget Fault = "a chain is reorganised and loses transactions"
+	faultNode   Fault = "a node dies"
+	faultChain  Fault = "the worker of a chain dies"
+	faultSigner Fault = "a signer dies"
+	faultMomo   Fault = "the operator's worker dies"
+	faultFlows  Fault = "the flows' worker dies"
+	faultAPI    Fault = "the API dies"
+	faultRows   Fault = "PostgreSQL dies"
+	faultFlow   Fault = "Temporal dies"
+	faultMute   Fault = "the operator is in maintenance"
+	faultPages  Fault = "the operator answers with HTML pages"
+	faultTokens Fault = "the operator's token expires"
+	faultAsk    Fault = "the operator answers no status queries"
 )
 
 // weights are the relative frequencies of the troubles. Those that stop everything are rare.
 var weights = []struct {
-	blow  Blow
+	fault Fault
 	times int
 }{
-	{blowDrop, 4},
-	{blowLose, 4},
-	{blowBusy, 4},
-	{blowDelay, 3},
-	{blowReorg, 4},
-	{blowForget, 2},
-	{blowNode, 2},
-	{blowChain, 3},
-	{blowSigner, 3},
-	{blowMomo, 4},
-	{blowFlows, 3},
-	{blowAPI, 3},
-	{blowRows, 1},
-	{blowFlow, 1},
-	{blowMute, 2},
-	{blowPages, 2},
-	{blowTokens, 3},
-	{blowAsk, 2},
+	{faultDrop, 4},
+	{faultLose, 4},
+	{faultBusy, 4},
+	{faultDelay, 3},
+	{faultReorg, 4},
+	{faultForget, 2},
+	{faultNode, 2},
+	{faultChain, 3},
+	{faultSigner, 3},
+	{faultMomo, 4},
+	{faultFlows, 3},
+	{faultAPI, 3},
+	{faultRows, 1},
+	{faultFlow, 1},
+	{faultMute, 2},
+	{faultPages, 2},
+	{faultTokens, 3},
+	{faultAsk, 2},
 }
 
 // collecting and paying are the sandbox's names of its faults for prompts and for payouts. Those in unhurried make
@@ -174,9 +174,9 @@ func Plan(seed uint64, length time.Duration, networks int) []Step {
 	for _, s := range shares {
 		kinds = append(kinds, slices.Repeat([]Kind{s.kind}, s.times)...)
 	}
-	var blows []Blow
+	var faults []Fault
 	for _, w := range weights {
-		blows = append(blows, slices.Repeat([]Blow{w.blow}, w.times)...)
+		faults = append(faults, slices.Repeat([]Fault{w.fault}, w.times)...)
 	}
 	payouts := paying
 	if length >= patient {
@@ -189,11 +189,11 @@ func Plan(seed uint64, length time.Duration, networks int) []Step {
 		inside, bank, refuses, returns := r.IntN(3) == 0, r.IntN(2) == 0, r.IntN(3) == 0, r.IntN(2) == 0
 		bad, in, out := r.IntN(faulty) == 0, collecting[r.IntN(len(collecting))], payouts[r.IntN(len(payouts))]
 		strays, stray, gives := r.IntN(odd) == 0, odds[r.IntN(len(odds))], r.IntN(fickle) == 0
-		trouble, blow, count := r.IntN(troubles) == 0, blows[r.IntN(len(blows))], 1+r.IntN(mostAtOnce)
+		trouble, fault, count := r.IntN(troubles) == 0, faults[r.IntN(len(faults))], 1+r.IntN(mostAtOnce)
 		s.Returns = returns
 		switch f := forms[s.Kind]; {
 		case trouble:
-			s.Kind, s.Blow, s.Count = Trouble, blow, count
+			s.Kind, s.Fault, s.Count = Trouble, fault, count
 		case s.Kind == Transfer:
 			s.Inside = inside
 		case s.Kind.buys():
@@ -235,7 +235,7 @@ func (s *Step) sold(bad bool, behaviour string, strays bool, stray Odd, refuses 
 func (s Step) what() string {
 	parts := []string{string(s.Kind)}
 	if s.Kind == Trouble {
-		return string(s.Kind) + ": " + string(s.Blow)
+		return string(s.Kind) + ": " + string(s.Fault)
 	}
 	if s.Kind.sells() {
 		if s.Inside {
@@ -287,6 +287,6 @@ func (s Step) operation() string {
 }
 
 // processes are the stack's processes that a trouble kills, where that does not depend on the network.
-var processes = map[Blow]string{
-	blowMomo: stack.ProcessWorker("momo"), blowFlows: stack.ProcessWorker("flows"), blowAPI: stack.ProcessAPI, blowFlow: stack.ProcessTemporal,
+var processes = map[Fault]string{
+	faultMomo: stack.ProcessWorker("momo"), faultFlows: stack.ProcessWorker("flows"), faultAPI: stack.ProcessAPI, faultFlow: stack.ProcessTemporal,
 }

@@ -29,14 +29,14 @@ func TestPlansAskForWhatThereIs(t *testing.T) {
 		if s.Operator != "" && !slices.ContainsFunc(known, func(b sandbox.Behaviour) bool { return b.Name == s.Operator && slices.Contains(b.Ops, s.operation()) }) {
 			t.Fatalf("%q is no behaviour of the operator's for a %s", s.Operator, s.Kind)
 		}
-		seen[string(s.Blow)], seen[s.Operator] = true, true
+		seen[string(s.Fault)], seen[s.Operator] = true, true
 		for _, what := range []any{s.Kind, s.Odd, s.Inside, s.Bank, s.Refuses, s.Returns} {
 			seen[fmt.Sprintf("%s %v on %d", s.Kind, what, s.Network)] = true
 		}
 	}
 	for _, w := range weights {
-		if !seen[string(w.blow)] {
-			t.Errorf("%q never comes", w.blow)
+		if !seen[string(w.fault)] {
+			t.Errorf("%q never comes", w.fault)
 		}
 	}
 	for _, name := range slices.Concat(collecting, paying, unhurried) {

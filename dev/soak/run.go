@@ -99,7 +99,7 @@ func (w *harness) play(ctx context.Context, steps []Step) ([]action, error) {
 			return nil, err
 		}
 		if s.Kind == Trouble {
-			w.say("%7s  %s (%d, %s)", time.Since(began).Round(100*time.Millisecond), s.Blow, s.Count, w.nodes[s.Network].Network)
+			w.say("%7s  %s (%d, %s)", time.Since(began).Round(100*time.Millisecond), s.Fault, s.Count, w.nodes[s.Network].Network)
 			if err := w.strike(ctx, s); err != nil {
 				w.say("         %v", err) // two troubles may meet; the checks at the end report any damage
 			}

@@ -22,37 +22,37 @@ var nodeProcesses = map[exchange.Network]string{
 // away is how long a killed process stays down.
 const away = 300 * time.Millisecond
 
-// strike causes a trouble.
+// strike causes the fault of a step.
 func (w *harness) strike(ctx context.Context, s Step) error {
 	n := w.nodes[s.Network]
-	faults := map[Blow]map[string]any{
-		blowDrop: {"drop_next": s.Count}, blowLose: {"lose_next": s.Count}, blowBusy: {"busy_next": s.Count}, blowDelay: {"answer_delay_ms": 1000 * s.Count},
+	faults := map[Fault]map[string]any{
+		faultDrop: {"drop_next": s.Count}, faultLose: {"lose_next": s.Count}, faultBusy: {"busy_next": s.Count}, faultDelay: {"answer_delay_ms": 1000 * s.Count},
 	}
-	switch s.Blow {
-	case blowDrop, blowLose, blowBusy, blowDelay:
-		return n.Call(ctx, http.MethodPost, "/faults", faults[s.Blow], nil)
-	case blowReorg, blowForget:
-		return n.Call(ctx, http.MethodPost, "/reorganise", map[string]any{"blocks": s.Count, "drop": s.Blow == blowForget}, nil)
-	case blowNode:
+	switch s.Fault {
+	case faultDrop, faultLose, faultBusy, faultDelay:
+		return n.Call(ctx, http.MethodPost, "/faults", faults[s.Fault], nil)
+	case faultReorg, faultForget:
+		return n.Call(ctx, http.MethodPost, "/reorganise", map[string]any{"blocks": s.Count, "drop": s.Fault == faultForget}, nil)
+	case faultNode:
 		return w.kill(ctx, nodeProcesses[n.Network])
-	case blowChain:
+	case faultChain:
 		return w.kill(ctx, stack.ProcessWorker("chain-"+string(n.Network)))
-	case blowSigner:
+	case faultSigner:
 		return w.kill(ctx, stack.ProcessWorker("signer-"+string(n.Network)))
-	case blowMomo, blowFlows, blowAPI, blowFlow:
-		return w.kill(ctx, processes[s.Blow])
-	case blowRows:
+	case faultMomo, faultFlows, faultAPI, faultFlow:
+		return w.kill(ctx, processes[s.Fault])
+	case faultRows:
 		return w.databaseDies(ctx)
-	case blowMute:
+	case faultMute:
 		return w.fault(ctx, "maintenance", "", "", s.Count)
-	case blowPages:
+	case faultPages:
 		return w.fault(ctx, "html_502", sandbox.OpQuery, "", s.Count)
-	case blowAsk:
+	case faultAsk:
 		return w.fault(ctx, "status_silent", sandbox.OpStatus, "", s.Count)
-	case blowTokens:
+	case faultTokens:
 		return w.operator(ctx, http.MethodPost, "/control/revoke", nil, nil)
 	}
-	return fmt.Errorf("no such trouble: %q", s.Blow)
+	return fmt.Errorf("no such fault: %q", s.Fault)
 }
 
 // kill ends a process like a crash and restarts it after away.
