@@ -15,6 +15,7 @@
 //   - Order: a purchase (on-ramp) or sale (off-ramp) of crypto by a customer or a merchant, at a price fixed when it is opened.
 //   - Quote: a price that is promised for a short time; Rate: the price of a unit of one asset in another, from a time on.
 //   - Fee profile: the versions of a fee for a purpose and an asset; an object keeps the version that it was opened with.
+//   - Flow: a Temporal workflow; Momo in names: mobile money; Rail: the way that money takes (momo, bank, chain).
 //   - Provider: the mobile money operator, the company whose API moves shillings. Sentences about its protocol call it the
 //     operator; in sentences about parked flows an operator is the officer who commands them.
 //   - Prompt: the operator's request on a payer's phone to confirm a payment.
@@ -33,6 +34,7 @@
 //   - Cold wallet: a wallet whose key is opened only on a machine without a network.
 //   - Counterpart wallet: the account of the same key on another network, where the address is written differently.
 //   - Chain payment: one approved payment on a network; Chain attempt: one signed transaction that carries it out.
+//   - Draft: an unsigned transaction of a cold wallet that was handed out to be signed.
 //   - Nonce sequence: the numbers of a wallet's transactions on a network that numbers them.
 //   - Fee bump: a transaction with the same number and a higher fee; both stay watched.
 //   - Top-up: native coin that the gas wallet of a network gives a sender for the fee.

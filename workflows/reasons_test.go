@@ -24,7 +24,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 			t.Errorf("%s has no heading for %s", RunbooksPage, r)
 		}
 		section, _, _ = strings.Cut(section, "\n## ")
-		for _, part := range []string{"Means", "Look", "Send"} {
+		for _, part := range []string{"Means", "Look", "Send", "By itself"} {
 			if !strings.Contains(section, "\n**"+part+".** ") {
 				t.Errorf("%s does not say %q about %s", RunbooksPage, part, r)
 			}
