@@ -39,7 +39,7 @@ func newColdHarness(t *testing.T) *coldHarness {
 		t.Fatal(err)
 	}
 	config.Keys.Cold = filepath.Join(dir, "cold.json")
-	config.Ethereum.RPC, config.Tron.FullNodes = nil, nil // the machine reaches nobody
+	config.Ethereum.RPC, config.Tron.FullNodes = nil, nil // the machine has no network
 	w.process = process{config, slog.New(slog.DiscardHandler), w.out}
 	if err := runColdKey(t.Context(), w.process, []string{"-out", config.Keys.Cold}); err != nil {
 		t.Fatal(err)

@@ -135,11 +135,11 @@ func TestDeliveryLooksTwiceBeforeItGivesUp(t *testing.T) {
 		recorded []string
 		end      string
 	}{
-		"absent twice":                {sights: []sight{seen(chain.StageAbsent, dead)}, looks: 2, recorded: []string{"expired"}, end: DeliveryExpired},
-		"absent, then pending":        {sights: []sight{seen(chain.StageAbsent, dead), seen(chain.StagePending, dead)}, looks: 2},
-		"absent, then in a block":     {sights: []sight{seen(chain.StageAbsent, dead), seen(chain.StageIncluded, dead)}, looks: 2, recorded: []string{"included"}},
-		"absent, then final":          {sights: []sight{seen(chain.StageAbsent, dead), seen(chain.StageFinal, dead)}, looks: 2, recorded: []string{"completed"}, end: DeliveryCompleted},
-		"absent, then nobody answers": {sights: []sight{seen(chain.StageAbsent, dead), away}, looks: 2},
+		"absent twice":                 {sights: []sight{seen(chain.StageAbsent, dead)}, looks: 2, recorded: []string{"expired"}, end: DeliveryExpired},
+		"absent, then pending":         {sights: []sight{seen(chain.StageAbsent, dead), seen(chain.StagePending, dead)}, looks: 2},
+		"absent, then in a block":      {sights: []sight{seen(chain.StageAbsent, dead), seen(chain.StageIncluded, dead)}, looks: 2, recorded: []string{"included"}},
+		"absent, then final":           {sights: []sight{seen(chain.StageAbsent, dead), seen(chain.StageFinal, dead)}, looks: 2, recorded: []string{"completed"}, end: DeliveryCompleted},
+		"absent, then no node answers": {sights: []sight{seen(chain.StageAbsent, dead), away}, looks: 2},
 		"absent, then on a node that is behind": {
 			sights: []sight{seen(chain.StageAbsent, dead), seen(chain.StageAbsent, alive)}, looks: 2, recorded: []string{"broadcast"},
 		},

@@ -30,9 +30,9 @@ const (
 type ConfirmInput struct {
 	AttemptID uuid.UUID `json:"attempt_id"`
 	Thorough  bool      `json:"thorough,omitempty"`
-	// Vouch is a command whose note is the receipt that our operator found at the mobile money operator. It counts as a
+	// Attestation is a command whose note is the receipt that our operator found at the mobile money operator. It counts as a
 	// source, but never as the only one.
-	Vouch Proof `json:"vouch,omitzero"`
+	Attestation Proof `json:"attestation,omitzero"`
 }
 
 // Confirmed is the result of a check, and for a paid attempt the result of the payment.
@@ -87,12 +87,12 @@ func (m *Momo) examine(ctx context.Context, a exchange.PaymentAttempt, in Confir
 		return Confirmed{}, err
 	}
 	e.Thorough = in.Thorough
-	if in.Vouch.CommandID != uuid.Nil {
-		c, err := m.Store.UseCommand(ctx, in.Vouch.CommandID, in.Vouch.Object.Type, in.Vouch.Object.ID)
+	if in.Attestation.CommandID != uuid.Nil {
+		c, err := m.Store.UseCommand(ctx, in.Attestation.CommandID, in.Attestation.Object.Type, in.Attestation.Object.ID)
 		if err != nil {
 			return Confirmed{}, err
 		}
-		e.Vouched = exchange.ReceiptIn(c.Note)
+		e.Attested = exchange.ReceiptIn(c.Note)
 	}
 	v := momo.Judge(e)
 	if v.WantsStatement {

@@ -90,7 +90,7 @@ func TestTheWorstSenderCounts(t *testing.T) {
 		"the last is denied":    {senders: []string{"A", "B"}, denied: []string{"B"}, want: hit, asked: 1},
 		"the first is a hit":    {senders: []string{"A", "B"}, service: map[string]exchange.Verdict{"A": hit}, want: hit, asked: 2},
 		"one is a hit, one not": {senders: []string{"A", "B"}, service: map[string]exchange.Verdict{"A": hit, "B": unknown}, want: hit, asked: 2},
-		"nobody knows one":      {senders: []string{"A", "B"}, service: map[string]exchange.Verdict{"A": unknown}, want: unknown, asked: 2},
+		"none is known":         {senders: []string{"A", "B"}, service: map[string]exchange.Verdict{"A": unknown}, want: unknown, asked: 2},
 		"as many as are asked":  {senders: crowd(maxSenders), want: clean, asked: maxSenders},
 		"too many":              {senders: crowd(maxSenders + 1), want: unknown},
 	} {

@@ -130,7 +130,7 @@ func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTak
 		if err != nil {
 			return FloatTaken{}, Failure(ctx, err)
 		}
-		f.tell(ctx, state)
+		f.export(ctx, state)
 		if state.Grew() {
 			f.wake(ctx, state, state.Reports[0].Room())
 		}
@@ -146,8 +146,8 @@ func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTak
 // gaugeAnswered is 1 when the last answer about our balances reached us and 0 when it did not.
 const gaugeAnswered = "kivuko_momo_answered"
 
-// tell exports the state of the float, in whole shillings.
-func (f *Float) tell(ctx context.Context, s exchange.FloatState) {
+// export sets the metrics of the state of the float, in whole shillings.
+func (f *Float) export(ctx context.Context, s exchange.FloatState) {
 	gauge(ctx, "kivuko_momo_float_available_kes", s.Payout.Available().Decimal().IntPart())
 	off := int64(0)
 	if s.Disagrees {

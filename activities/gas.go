@@ -76,7 +76,7 @@ func (g GasPolicy) amount(n exchange.Network, missing string) (money.Amount, str
 	if missing != "" {
 		need, err := money.Parse(native, missing)
 		if err != nil {
-			return amount, "", exchange.Wrap(exchange.CodeInternal, err, "%q is no amount of %s", missing, native)
+			return amount, "", exchange.Wrap(exchange.CodeInternal, err, "%q is not an amount of %s", missing, native)
 		}
 		if need.Cmp(g.Cap) > 0 {
 			return amount, GasAboveCap, nil

@@ -18,7 +18,7 @@ func TestAStepSendsHeartbeats(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, tells, want string
 	}{
-		"nothing to tell": {}, "an earlier run's words": {before: "AG_1", want: "AG_1"},
+		"nothing recorded": {}, "an earlier run's words": {before: "AG_1", want: "AG_1"},
 		"its own words": {before: "AG_1", tells: "AG_2", want: "AG_2"},
 	} {
 		t.Run(name, func(t *testing.T) {

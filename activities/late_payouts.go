@@ -12,8 +12,8 @@ import (
 
 // What a late check of a payout can find, besides PayoutPaid and PayoutPending.
 const (
-	// PayoutSilent means that no source claims that the payout was made.
-	PayoutSilent = string(momo.Silent)
+	// PayoutNoClaim means that no source claims that the payout was made.
+	PayoutNoClaim = string(momo.NoClaim)
 	// PayoutDenied means that a source claimed it, and the operator has denied it twice since, or two officers have.
 	PayoutDenied = string(momo.Denied)
 )
@@ -85,7 +85,7 @@ func (p *Payouts) declined(ctx context.Context, e momo.Evidence, stored []exchan
 	if e.Reports, err = p.reports(ctx, e.Attempt.ID, later); err != nil {
 		return v, err
 	}
-	if momo.Judge(e).State == momo.Silent {
+	if momo.Judge(e).State == momo.NoClaim {
 		v.State = momo.Denied
 	}
 	return v, nil
@@ -112,7 +112,7 @@ func (p *Payouts) lateStep(ctx context.Context, of exchange.MomoObject, attempt 
 func (p *Payouts) SettleLatePayout(ctx context.Context, in SettlePayoutInput) (LatePayoutStep, error) {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
-	o, err := p.vouched(ctx, in.Object, in.Proof)
+	o, err := p.attested(ctx, in.Object, in.Proof)
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}

@@ -94,7 +94,7 @@ type ApplyDepositInput struct {
 
 // The outcomes of a movement, besides the verdicts of package exchange about a taken one.
 const (
-	DepositNoticed = "seen" // the order knows of it, and waits until it is final
+	DepositNoticed = "seen" // the order shows it, and waits until it is final
 	DepositGone    = "lost" // its block was reorganised away
 )
 

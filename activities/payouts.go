@@ -372,7 +372,7 @@ type SettlePayoutInput struct {
 func (p *Payouts) SettlePayout(ctx context.Context, in SettlePayoutInput) error {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
-	o, err := p.vouched(ctx, in.Object, in.Proof)
+	o, err := p.attested(ctx, in.Object, in.Proof)
 	if err == nil && in.AttemptID == uuid.Nil {
 		in.AttemptID, err = p.toSettle(ctx, in.Object)
 	}
@@ -417,7 +417,7 @@ func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
 	of := exchange.OrderObject(in.OrderID)
-	o, err := p.vouched(ctx, of, in.Proof)
+	o, err := p.attested(ctx, of, in.Proof)
 	if err != nil {
 		return Failure(ctx, err)
 	}
@@ -439,14 +439,14 @@ func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
 	return Failure(ctx, err)
 }
 
-// vouched returns a payout that our operator found by its receipt, which is the note of the command. Above the limit for
+// attested returns a payout that our operator found by its receipt, which is the note of the command. Above the limit for
 // one officer, a second one must have confirmed the same receipt; else CodeForbidden.
-func (p *Payouts) vouched(ctx context.Context, of exchange.MomoObject, proof Proof) (exchange.Observation, error) {
+func (p *Payouts) attested(ctx context.Context, of exchange.MomoObject, proof Proof) (exchange.Observation, error) {
 	c, err := p.Store.UseCommand(ctx, proof.CommandID, proof.Object.Type, proof.Object.ID)
 	if err != nil {
 		return exchange.Observation{}, err
 	}
-	o := exchange.Observation{State: exchange.SeenSucceeded, Receipt: exchange.ReceiptIn(c.Note), Code: string(exchange.ClassVouched), Class: exchange.ClassVouched, Text: "by command " + c.ID.String(), At: p.Now()}
+	o := exchange.Observation{State: exchange.SeenSucceeded, Receipt: exchange.ReceiptIn(c.Note), Code: string(exchange.ClassAttested), Class: exchange.ClassAttested, Text: "by command " + c.ID.String(), At: p.Now()}
 	if o.Receipt == "" {
 		return o, exchange.Invalid(exchange.FieldError{Pointer: "/note", Code: "receipt", Message: "must be the receipt of the payment"})
 	}

@@ -149,7 +149,7 @@ type CancelTransferInput struct {
 
 // CancelTransfer cancels a transfer before anything is signed; CodeStateConflict after that.
 func (a *Transfers) CancelTransfer(ctx context.Context, in CancelTransferInput) (TransferState, error) {
-	detail := exchange.DetailByPerson
+	detail := exchange.DetailBySender
 	if in.Actor.Role.Staff() {
 		detail = exchange.DetailByStaff
 	}

@@ -67,7 +67,7 @@ func TestOfficerPaysByBank(t *testing.T) {
 		}
 	}
 	if n := e.flows.count(); n != 1 || e.flows.calls[0] != "bank "+o.ID.String() {
-		t.Errorf("the flow was told %v", e.flows.calls)
+		t.Errorf("the flow was notified of %v", e.flows.calls)
 	}
 	if done := e.do(get, "/api/v1/auth/orders/"+o.ID.String(), nil, officer.auth()).want(http.StatusOK).object(); done["status"] != "completed" {
 		t.Errorf("the order is %v", done["status"])

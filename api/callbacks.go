@@ -49,7 +49,7 @@ func (s *server) momoCallback(c *call) error {
 	outcome, act, err := s.take(ctx, n)
 	s.metrics.callbacks.WithLabelValues(outcome).Inc()
 	if err != nil {
-		return exchange.Wrap(exchange.CodeUnavailable, err, "The notice could not be kept. Send it again.")
+		return exchange.Wrap(exchange.CodeUnavailable, err, "The notice could not be stored. Send it again.")
 	}
 	if act != nil {
 		s.wakers.start(act)
@@ -81,17 +81,17 @@ func (s *server) verdict(ctx context.Context, n notice) momo.Answer {
 	return momo.Accept
 }
 
-// toDisk keeps a notice that the database did not take. The mobile money operator sends each notice once, so the
+// toDisk stores a notice on disk that the database did not take. The mobile money operator sends each notice once, so the
 // payment of a notice that is rejected here has to be queried; the alert counts such notices.
 func (s *server) toDisk(n notice) (string, func(), error) {
 	err := s.inbox.spool.keep(n)
 	s.metrics.measure(s.inbox.spool)
 	switch {
 	case errors.Is(err, errSpoolFull):
-		s.log.Error("ALERT callback turned away: the spool is full", "callback_id", n.ID, "off_range", n.OffRange, "error", err)
+		s.log.Error("ALERT callback refused: the spool is full", "callback_id", n.ID, "off_range", n.OffRange, "error", err)
 		return "spool_full", nil, err
 	case err != nil:
-		s.log.Error("ALERT callback could be kept nowhere", "callback_id", n.ID, "error", err)
+		s.log.Error("ALERT a callback could be stored neither in the database nor on disk", "callback_id", n.ID, "error", err)
 		return "lost", nil, err
 	}
 	return "spooled", nil, nil
@@ -104,7 +104,7 @@ func (s *server) standing(token string) bool {
 	return ours != "" && subtle.ConstantTimeCompare([]byte(ours), []byte(token)) == 1
 }
 
-// take keeps a notice, in the database or on disk. It returns the outcome and, for a notice in the database, a function
+// take stores a notice, in the database or on disk. It returns the outcome and, for a notice in the database, a function
 // that does what the notice asks for.
 func (s *server) take(ctx context.Context, n notice) (string, func(), error) {
 	of, err := s.inbox.match(ctx, n)
@@ -115,7 +115,7 @@ func (s *server) take(ctx context.Context, n notice) (string, func(), error) {
 		err = s.Store.SaveCallback(ctx, n.callback(of))
 	}
 	if err != nil {
-		s.log.Error("callback goes to disk", "callback_id", n.ID, "error", err)
+		s.log.Error("the database did not take a callback; it is stored on disk", "callback_id", n.ID, "error", err)
 		return s.toDisk(n)
 	}
 	act := inTime(func(ctx context.Context) { s.inbox.act(ctx, n, of) })

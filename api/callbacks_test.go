@@ -229,7 +229,7 @@ func TestFullSpoolIsReportedAndCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.do(post, callbackPath(strings.Repeat("c", 32)), noticeBody).refused(exchange.CodeUnavailable)
-	if !strings.Contains(e.logs.String(), "ALERT callback turned away: the spool is full") {
+	if !strings.Contains(e.logs.String(), "ALERT callback refused: the spool is full") {
 		t.Error("no alert")
 	}
 	if text := string(e.do(get, "/metrics", nil).body); !strings.Contains(text, `kivuko_momo_callbacks_total{outcome="spool_full"} 1`) {

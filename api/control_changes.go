@@ -38,10 +38,10 @@ func changeWire(c exchange.ControlChange) wireChange {
 	}
 }
 
-// wirePendingChange is what waits for another person.
+// wirePendingChange lists the changes that wait for a second officer.
 type wirePendingChange struct {
 	Changes   []wireChange `json:"changes"`
-	ConfirmAt []string     `json:"confirm_at"` // the operation by which another person confirms, for each thing that waits
+	ConfirmAt []string     `json:"confirm_at"` // the operations by which a second officer confirms, one for each thing that waits
 }
 
 // answerPending answers a request that created changes which wait for a second officer. With exactly one change, the

@@ -10,7 +10,7 @@ import (
 const changesPath = "/api/v1/auth/approvals/changes"
 
 // A second officer sees what waits, and confirms it; the API shows each step.
-func TestTwoPersonsRaiseTheApprovalValues(t *testing.T) {
+func TestTwoOfficersRaiseTheApprovalValues(t *testing.T) {
 	c := newCrossing(t, "1")
 	colleague := c.person(exchange.RoleAdmin)
 	higher := map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": "300000", "two_above": "3000000"}}}
@@ -61,7 +61,7 @@ func TestTwoPersonsRaiseTheApprovalValues(t *testing.T) {
 }
 
 // The approval values of refunds in crypto and payments by bank are changed in the same way.
-func TestTwoPersonsRaiseTheRulesOfPayouts(t *testing.T) {
+func TestTwoOfficersRaiseTheRulesOfPayouts(t *testing.T) {
 	c := newCrossing(t, "1")
 	const path = "/api/v1/auth/limits"
 	rules := func(all map[string]any) map[string]any { return map[string]any{"approvals": all} }
@@ -94,7 +94,7 @@ func TestTwoPersonsRaiseTheRulesOfPayouts(t *testing.T) {
 }
 
 // Two admins activate an account that may approve; it can't log in before.
-func TestTwoPersonsLetAnOfficerIn(t *testing.T) {
+func TestTwoOfficersActivateAnOfficer(t *testing.T) {
 	c := newCrossing(t, "1")
 	body := registration("11000777")
 	body["role"] = "treasury"

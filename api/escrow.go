@@ -70,8 +70,8 @@ func (s *server) listEscrow(c *call) error {
 	return listed(c, "escrow_wallets", page, escrowWire)(s.Store.EscrowAddresses(c.ctx, filter, page))
 }
 
-// wireGrowth is a request for more addresses.
-type wireGrowth struct {
+// wireEscrowRequest is a request for more addresses.
+type wireEscrowRequest struct {
 	Network   string      `json:"network"`
 	WalletIDs []uuid.UUID `json:"wallet_ids"`
 	Total     int         `json:"total"`
@@ -93,7 +93,7 @@ func (s *server) provisionEscrow(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusAccepted, wireGrowth{Network: string(network), WalletIDs: d.Make, Total: d.Total, Most: d.Most})
+	return c.json(http.StatusAccepted, wireEscrowRequest{Network: string(network), WalletIDs: d.Make, Total: d.Total, Most: d.Most})
 }
 
 func (s *server) getEscrow(c *call) error {

@@ -31,7 +31,7 @@ var withoutExample = map[string]string{
 // exampleTests are the tests that give the examples. An operation's is the richest of the first test with a good one.
 func exampleTests() []func(*testing.T) {
 	return []func(*testing.T){
-		TestRegisterLoginRefresh, TestOffersLive, TestSendWithinOurCustody, TestTwoPersonsRaiseTheApprovalValues,
+		TestRegisterLoginRefresh, TestOffersLive, TestSendWithinOurCustody, TestTwoOfficersRaiseTheApprovalValues,
 		TestOrdersAreTheirOwners, TestOrderVerbs, TestRemittanceGoesToABank, TestEveryObjectHasATag, TestCountriesAndCurrencies,
 		TestWebhookEndpoints, TestRecords, TestWalletsAndTheirDefault, TestDenyListIsTheAdmins, TestReconciliationIsRead,
 		TestCryptoIsReturnedByTwo, TestEveryPatchTakesAVersion, TestWalletsOnEveryNetwork, TestColdTransfersAreSignedElsewhere,

@@ -159,7 +159,7 @@ func (f *fakeFlows) CancelTransfer(ctx context.Context, transfer, _ uuid.UUID, b
 	if err := f.called("cancel transfer " + transfer.String()); err != nil {
 		return err
 	}
-	_, err := f.store.CancelTransfer(ctx, transfer, exchange.DetailByPerson, by)
+	_, err := f.store.CancelTransfer(ctx, transfer, exchange.DetailBySender, by)
 	return err
 }
 

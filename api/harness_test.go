@@ -158,7 +158,7 @@ func startOn(t *testing.T, st *store.Store, changes ...func(*Deps)) *env {
 	if e.server, err = newServer(d); err != nil {
 		t.Fatal(err)
 	}
-	e.server.patience = hanging
+	e.server.testTimeout = hanging
 	app, err := e.server.app()
 	if err != nil {
 		t.Fatal(err)

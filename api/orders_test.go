@@ -292,7 +292,7 @@ func TestCommandsReachWatchesOverLateMoney(t *testing.T) {
 		{key: "the order's flow is at work", flow: idle, watches: map[uuid.UUID]error{prompts[2]: nil}, asked: 3},
 		{key: "another verb first", flow: over, watches: map[uuid.UUID]error{prompts[0]: other, prompts[1]: nil}, asked: 2},
 		{key: "no watch takes it", flow: over, watches: map[uuid.UUID]error{prompts[0]: other}, asked: 3, code: exchange.CodeStateConflict},
-		{key: "nobody knows", flow: over, watches: map[uuid.UUID]error{prompts[0]: away, prompts[1]: nil}, asked: 1, code: exchange.CodeUnavailable},
+		{key: "watches do not answer", flow: over, watches: map[uuid.UUID]error{prompts[0]: away, prompts[1]: nil}, asked: 1, code: exchange.CodeUnavailable},
 		{key: "the order's flow does not answer", flow: away, watches: map[uuid.UUID]error{prompts[0]: nil}, code: exchange.CodeUnavailable},
 	} {
 		t.Run(c.key, func(t *testing.T) {

@@ -152,7 +152,7 @@ func (s *server) retryFlow(ctx context.Context, c *call, p exchange.ParkedFlow, 
 		return exchange.Errorf(exchange.CodeUnsupported, "The flow accepts a retry only as a signal of the Web UI.")
 	}
 	if ctx.Err() != nil {
-		return exchange.Errorf(exchange.CodeUnavailable, "The request ended before this flow was asked. Send another request.")
+		return exchange.Errorf(exchange.CodeUnavailable, "The request timed out before the command was sent to this flow. Send another request.")
 	}
 	command := uuid.NewSHA1(c.objectID, []byte(p.WorkflowID))
 	err := s.Store.SaveCommand(ctx, exchange.OperatorCommand{

@@ -39,7 +39,7 @@ func (s *server) declareUnpaid(c *call) error {
 }
 
 // needsSecond answers a resolve with the receipt of a payout that is too large for one officer's attestation: the receipt
-// then waits for a second officer. It reports whether it has answered, and otherwise the refund whose flow alone may get
+// then waits for a second officer. It reports whether it has answered, and otherwise the refund whose flow is the only one that may get
 // the receipt, if there is one.
 func (s *server) needsSecond(c *call, o exchange.Order, note string, named uuid.UUID) (refund uuid.UUID, answered bool, err error) {
 	receipt := exchange.ReceiptIn(note)

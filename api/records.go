@@ -13,7 +13,7 @@ import (
 	"kivuko/store"
 )
 
-// wireEvent is one fact of the event log.
+// wireEvent is one event of the event log.
 type wireEvent struct {
 	Cursor     int64           `json:"cursor"`
 	ObjectType string          `json:"object_type"`

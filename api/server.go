@@ -27,12 +27,12 @@ type server struct {
 	wakers   *wakers
 	reads    chan struct{} // one entry for each running read of a chain
 	ready    readiness
-	// patience replaces the limits of time of requests, in tests, which a busy machine must not fail; zero keeps them.
-	patience time.Duration
+	// testTimeout replaces the time limits of requests in tests, so that a busy machine does not fail them; zero keeps them.
+	testTimeout time.Duration
 }
 
-// within returns a limit of time of requests.
-func (s *server) within(limit time.Duration) time.Duration { return cmp.Or(s.patience, limit) }
+// within returns a time limit of requests.
+func (s *server) within(limit time.Duration) time.Duration { return cmp.Or(s.testTimeout, limit) }
 
 // New builds the API. It refuses an invalid configuration.
 func New(d Deps) (*fiber.App, error) {

@@ -139,7 +139,7 @@ func TestWebhookEndpoints(t *testing.T) {
 	e.do(patch, one, map[string]any{"url": "https://elsewhere.example"}, admin.auth()).refused(exchange.CodeStateConflict)
 	e.do(post, one+"/test", nil, vendor.auth()).want(http.StatusAccepted)
 	off := e.do(patch, one, map[string]any{"status": "disabled", "event_types": []string{}}, admin.auth()).want(http.StatusOK)
-	if off.text("status_detail") != exchange.WebhookByPerson || len(off.object()["event_types"].([]any)) != 0 {
+	if off.text("status_detail") != exchange.WebhookByUser || len(off.object()["event_types"].([]any)) != 0 {
 		t.Errorf("disabled %s", off.body)
 	}
 	e.do(post, one+"/test", nil, vendor.auth()).refused(exchange.CodeStateConflict)

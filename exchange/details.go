@@ -20,7 +20,7 @@ func OrderDetails() []string {
 func TransferDetails() []string {
 	return []string{
 		WaitNothing, WaitScreening, WaitApproval, WaitSecond, WaitSignature, WaitExternal, WaitHandedOut, WaitWithdrawal, WaitWatch, WaitBroadcast,
-		WaitFinality, WaitOperator, DetailByPerson, DetailByStaff, DetailLapsed, DetailInactive, DetailRejected, DetailHeld, DetailReleased, DetailGivenUp,
+		WaitFinality, WaitOperator, DetailBySender, DetailByStaff, DetailLapsed, DetailInactive, DetailRejected, DetailHeld, DetailReleased, DetailGivenUp,
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Event is one fact in the event log. It is written in the same transaction as the change that it describes.
+// Event is one change of an object, in the event log. It is written in the same transaction as the change that it describes.
 type Event struct {
 	Cursor     int64  // global order, the value of ?after=
 	ObjectType string // "order", "offer", ...

@@ -131,11 +131,11 @@ func HappensEvent(pattern string, staff bool) bool {
 
 // auditOnly are the actions of the audit log that are not events.
 var auditOnly = []string{
-	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "escrow.grown", "escrow_claim.created", "fiat_currency.create",
+	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "escrow.requested", "escrow_claim.created", "fiat_currency.create",
 	"fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "fx_quote.replayed", "limits.approval_rule_changed",
 	"limits.role_changed", "limits.valuation_changed", "momo_breaker.closed", "momo_terms.entered", "order.refund", "order.resolve", "order.retry",
 	"order_payout.refused_by_bank", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
-	"refund.rejected", "refund.requested", "session.all_revoked", "session.created", "session.revoked", "staff.appointed_by_one_person",
+	"refund.rejected", "refund.requested", "session.all_revoked", "session.created", "session.revoked", "staff.appointed_by_one_officer",
 	"transfer.approve_token_issued", "transfer.approved", "transfer.decision_refused", "transfer.refund", "transfer.reject_token_issued",
 	"transfer.rejected", "transfer.retry", "treasury.allocated", "user.limits_changed", "wallet.nonce_sequence_reopened", "webhook_delivery.replayed",
 }

@@ -75,7 +75,7 @@ func TestSuccessOfAnAttemptIsMonotonic(t *testing.T) {
 }
 
 // Only a live transaction can be included again.
-func TestChainAttemptsThatAreDeadStayDead(t *testing.T) {
+func TestEndedChainAttemptsStayEnded(t *testing.T) {
 	t.Parallel()
 	for _, s := range exchange.ChainAttemptMachine.States() {
 		alive := exchange.ChainAttempt{Status: s}.Alive()

@@ -152,7 +152,7 @@ func TestBrokenRequestsAreNamed(t *testing.T) {
 		"a short phone":                {remittance, func(d *draft) { d.s.Phone = "447700" }, "/sender_phone format"},
 		"a long phone":                 {remittance, func(d *draft) { d.s.Phone = strings.Repeat("4", 16) }, "/sender_phone format"},
 		"letters":                      {remittance, func(d *draft) { d.s.Phone = "44770090012x" }, "/sender_phone format"},
-		"nobody to pay":                {remittance, func(d *draft) { d.b.AccountName = "" }, "/beneficiary_account_name required"},
+		"no payee":                     {remittance, func(d *draft) { d.b.AccountName = "" }, "/beneficiary_account_name required"},
 		"somebody to pay":              {standard, func(d *draft) { d.b.AccountName = "Amina" }, "/beneficiary_account_name forbidden"},
 		"a bank's name by phone":       {remittance, func(d *draft) { d.b.BankName = "Equity" }, "/beneficiary_bank_name forbidden"},
 		"no bank":                      {remittance, func(d *draft) { bank(d); d.b.BankName = "" }, "/beneficiary_bank_name required"},
@@ -161,7 +161,7 @@ func TestBrokenRequestsAreNamed(t *testing.T) {
 		"signs in the account":         {treasury, func(d *draft) { bank(d); d.b.AccountNumber = "12-3" }, "/beneficiary_account_number format"},
 		"no code":                      {remittance, func(d *draft) { bank(d); d.b.BankCode = "" }, "/beneficiary_bank_code required"},
 		"a SWIFT code of nine signs":   {remittance, func(d *draft) { bank(d); d.b.SwiftCode = "EQBLKENA1" }, "/beneficiary_swift_code format"},
-		"nobody to pay at the bank":    {treasury, func(d *draft) { bank(d); d.b.AccountName = "" }, "/beneficiary_account_name required"},
+		"no payee at the bank":         {treasury, func(d *draft) { bank(d); d.b.AccountName = "" }, "/beneficiary_account_name required"},
 		"a branch of more than a line": {remittance, func(d *draft) { bank(d); d.b.BankBranch = "a\nb" }, "/beneficiary_bank_branch format"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,8 +25,8 @@ func (c OutcomeClass) StopsPayouts() bool { return c == ClassCredential || c == 
 const (
 	// ClassDeclared is an attempt that two officers declared not made. This is no proof, so an order stays doubted for ever.
 	ClassDeclared OutcomeClass = "declared"
-	// ClassVouched is an attempt that an officer proved by its receipt.
-	ClassVouched OutcomeClass = "vouched"
+	// ClassAttested is an attempt that an officer proved by its receipt.
+	ClassAttested OutcomeClass = "attested"
 )
 
 // The classes of a prompt that was not paid, besides ClassBusy, ClassConfig and ClassDenied.
@@ -45,7 +45,7 @@ const (
 // OutcomeClasses lists the classes that are stored with an attempt. The first is that of an attempt without a class.
 func OutcomeClasses() []OutcomeClass {
 	return []OutcomeClass{
-		"", ClassPayee, ClassPayeeLimit, ClassFloat, ClassBusy, ClassConfig, ClassCredential, ClassAccount, ClassDenied, ClassDeclared, ClassVouched,
+		"", ClassPayee, ClassPayeeLimit, ClassFloat, ClassBusy, ClassConfig, ClassCredential, ClassAccount, ClassDenied, ClassDeclared, ClassAttested,
 		ClassDeclined, ClassPayer, ClassUnanswered,
 	}
 }

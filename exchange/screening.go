@@ -21,7 +21,7 @@ const (
 
 // ErrUncleared is the cause of a refusal to pay for crypto whose latest screening did not clear its senders. They must be
 // screened again.
-var ErrUncleared = errors.New("who sent the crypto is not cleared")
+var ErrUncleared = errors.New("the senders of the crypto are not cleared")
 
 // Counterparty is an address outside of our custody: the recipient of a transfer or another payment, or the sender of a
 // deposit that an order sells.

@@ -91,7 +91,7 @@ const (
 	WaitExternal   = "external_signature" // of a cold wallet, whose key is not in the service
 	WaitHandedOut  = "handed_out"         // the unsigned transaction was handed out, and may pay until that is proven impossible
 	WaitWithdrawal = "withdrawing"        // the handed-out transaction is being made impossible
-	DetailByPerson = "cancelled_by_sender"
+	DetailBySender = "cancelled_by_sender"
 	DetailByStaff  = "cancelled_by_operator"
 	DetailLapsed   = "approval_lapsed"
 	DetailInactive = "account_inactive" // the requester was deactivated before it was queued

@@ -85,7 +85,7 @@ var WebhookMachine = Machine[WebhookStatus]{
 
 // Why an endpoint is disabled.
 const (
-	WebhookByPerson      = "by_person"
+	WebhookByUser        = "by_user"
 	WebhookGone          = "gone"           // it answered 410
 	WebhookFailing       = "failing"        // no success within WebhookDisableAfter
 	WebhookOwnerInactive = "owner_inactive" // its owner may not read these events any more

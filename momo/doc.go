@@ -10,6 +10,6 @@
 //
 // Judge turns the evidence about one attempt into a verdict. It is a pure function: it calls nothing, stores nothing and has
 // no clock. Operators sign nothing, so no single source is enough: a callback could be forged, a query may name no amount,
-// and a row of the statement names only what the payer typed. Whatever is not proven by two sources is pending, claimed or
-// disputed, never failed.
+// and a row of the statement names only what the payer typed. Evidence that two sources do not confirm makes
+// an attempt pending, claimed or disputed, never failed.
 package momo

@@ -31,7 +31,7 @@ type Evidence struct {
 	Receipts      []exchange.Observation // confirmations and rows of the statement with the attempt's reference
 	Taken         []string               // receipts that paid for other prompts of the order
 	Rivals        bool                   // another prompt of the order may have been paid late
-	Vouched       string                 // the receipt that our operator found at the mobile money operator
+	Attested      string                 // the receipt that our operator found at the mobile money operator
 	Thorough      bool                   // the statement is worth reading although nothing is in doubt
 	StatementRead bool                   // the statement was read to its end, into Receipts
 	Now           time.Time
@@ -40,7 +40,7 @@ type Evidence struct {
 // State is what is known about an attempt.
 type State string
 
-// The states. Claimed, Receipt, Declined and Failed are of collections; Refused, Silent and Denied of payouts.
+// The states. Claimed, Receipt, Declined and Failed are of collections; Refused, NoClaim and Denied of payouts.
 const (
 	Pending  State = "pending"  // nothing is proven either way
 	Claimed  State = "claimed"  // one source says paid, and no other confirms or denies it
@@ -50,7 +50,7 @@ const (
 	Declined State = "declined" // the payer declined
 	Failed   State = "failed"   // not paid
 	Refused  State = "refused"  // definitely not paid
-	Silent   State = "silent"   // late: no source claims that the payout was made
+	NoClaim  State = "no_claim" // late: no source claims that the payout was made
 	Denied   State = "denied"   // late: a source claimed it, and the operator has denied it twice since
 )
 

@@ -102,17 +102,17 @@ func (c collection) proven() []exchange.Observation {
 // byOfficer returns the payment whose receipt our operator found, if another source names that receipt or a receipt is
 // missing.
 func (c collection) byOfficer() []exchange.Observation {
-	if c.Vouched == "" || c.isTaken(c.Vouched) {
+	if c.Attested == "" || c.isTaken(c.Attested) {
 		return nil
 	}
 	for _, o := range append([]exchange.Observation{c.callback}, c.Receipts...) {
-		if o.State == exchange.SeenSucceeded && o.Receipt == c.Vouched && o.Amount.Positive() {
+		if o.State == exchange.SeenSucceeded && o.Receipt == c.Attested && o.Amount.Positive() {
 			return []exchange.Observation{o}
 		}
 	}
 	if c.Query.State == exchange.SeenSucceeded && c.callback.Receipt == "" && len(c.Receipts) == 0 {
 		o := c.Query
-		o.Receipt, o.Amount = c.Vouched, c.Attempt.Amount
+		o.Receipt, o.Amount = c.Attested, c.Attempt.Amount
 		return []exchange.Observation{o}
 	}
 	return nil

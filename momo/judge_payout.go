@@ -20,7 +20,7 @@ type payout struct {
 }
 
 // sortPayout sorts the reports about a payout. It drops those about another payout, and answers to queries that we did not
-// send: results and answers come to one address, so whoever learns it could post both.
+// send: results and answers come to one address, so anyone who learns it could post both.
 func sortPayout(e Evidence) payout {
 	p := payout{attempt: e.Attempt, tickets: map[string]bool{}, denials: map[string]bool{}, unheard: true}
 	own := slices.DeleteFunc(slices.Clone(e.Reports), func(r Report) bool {
@@ -134,7 +134,7 @@ func (p payout) agree(a, b exchange.Observation) bool {
 	return sameReceipt && ours(a) && ours(b)
 }
 
-// judgeLatePayout judges a payout that has ended: paid, denied, silent or pending. A success counts when two sources confirm
+// judgeLatePayout judges a payout that has ended: paid, denied, without a claim, or pending. A success counts when two sources confirm
 // it, whatever else was reported; a denial only if it is newer than the claim.
 func judgeLatePayout(e Evidence) Verdict {
 	p := sortPayout(e)
@@ -143,7 +143,7 @@ func judgeLatePayout(e Evidence) Verdict {
 	}
 	switch {
 	case p.claim.State == "" && len(p.yes) == 0 && !p.rumour:
-		return Verdict{State: Silent}
+		return Verdict{State: NoClaim}
 	case p.denied():
 		return Verdict{State: Denied}
 	}

@@ -57,9 +57,9 @@ func TestTwoSourcesDecide(t *testing.T) {
 		"callback and notice":                        {callback: callback(yes, "R1", "1294"), rows: rows(notice), want: Paid},
 		"callback and another receipt":               {callback: callback(yes, "R2", "1294"), rows: rows(notice), want: Claimed},
 		"callback and another amount":                {callback: callback(yes, "R1", "1300"), rows: rows(notice), query: query(silent), want: Claimed},
-		"too much, vouched by the question":          {callback: callback(yes, "R1", "1300"), query: query(yes), want: Disputed},
+		"too much, confirmed by the query":           {callback: callback(yes, "R1", "1300"), query: query(yes), want: Disputed},
 		"another payer":                              {callback: stranger, query: query(yes), want: Disputed},
-		"another payer, vouched by a row":            {callback: stranger, query: query(yes), rows: rows(row), want: Paid},
+		"another payer, confirmed by a row":          {callback: stranger, query: query(yes), rows: rows(row), want: Paid},
 		"no receipt":                                 {callback: callback(yes, "", "1294"), query: query(yes), want: Disputed},
 		"question alone":                             {query: query(yes), want: Receipt},
 		"question and row":                           {query: query(yes), rows: rows(row), want: Paid},
@@ -82,15 +82,15 @@ func TestTwoSourcesDecide(t *testing.T) {
 		"declined":                                   {callback: declined, query: query(no), want: Declined},
 		"failed, and a row of another prompt":        {query: query(no), rows: rows(row), rivals: true, want: Failed},
 		"failed, and a row":                          {query: query(no), rows: rows(row), want: Disputed},
-		"a person and a row":                         {query: query(silent), rows: rows(row), note: "R1", want: Paid},
-		"a person and another row":                   {query: query(silent), rows: rows(row), note: "R9", want: Claimed},
-		"a person and the question":                  {query: query(yes), note: "UKL0000001", want: Paid},
-		"a person alone":                             {query: query(silent), note: "UKL0000001", want: Pending},
+		"an officer and a row":                       {query: query(silent), rows: rows(row), note: "R1", want: Paid},
+		"an officer and another row":                 {query: query(silent), rows: rows(row), note: "R9", want: Claimed},
+		"an officer and the query":                   {query: query(yes), note: "UKL0000001", want: Paid},
+		"an officer alone":                           {query: query(silent), note: "UKL0000001", want: Pending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{
 				Attempt: exchange.PaymentAttempt{Direction: exchange.Collection, Amount: asked, Phone: "254712345678", CreatedAt: prompted},
-				Reports: reports(exchange.CallbackResult, c.callback), Query: c.query, Receipts: c.rows, Rivals: c.rivals, Vouched: c.note, Now: prompted,
+				Reports: reports(exchange.CallbackResult, c.callback), Query: c.query, Receipts: c.rows, Rivals: c.rivals, Attested: c.note, Now: prompted,
 			}
 			got := Judge(e)
 			if got.State != c.want {
@@ -269,16 +269,16 @@ func TestAnswersToNoQueryOfOurs(t *testing.T) {
 		open, late State
 		claimed    bool
 	}{
-		"two that nobody asked for: refused":   {[]Report{answer(no, "a", false), answer(no, "b", false)}, Pending, Silent, false},
-		"two that nobody asked for: paid":      {[]Report{answer(yes, "a", false), answer(yes, "b", false)}, Pending, Silent, false},
-		"a result and one nobody asked for":    {[]Report{result(yes), answer(yes, "a", false)}, Pending, Pending, true},
-		"denied by two that nobody asked for":  {[]Report{result(yes), answer(no, "a", false), answer(no, "b", false)}, Pending, Pending, true},
-		"a result and an answer":               {[]Report{result(yes), answer(yes, "a", true)}, Paid, Paid, true},
-		"a result from elsewhere":              {[]Report{away(result(yes))}, Pending, Pending, true},
-		"a result from elsewhere, and denials": {[]Report{away(result(yes)), answer(no, "a", true), answer(no, "b", true)}, Disputed, Denied, true},
-		"a result from elsewhere, an answer":   {[]Report{away(result(yes)), answer(yes, "a", true)}, Pending, Pending, true},
-		"a refusal from elsewhere":             {[]Report{away(result(no)), answer(no, "a", true)}, Pending, Silent, false},
-		"an answer from elsewhere":             {[]Report{result(yes), away(answer(yes, "a", true))}, Pending, Pending, true},
+		"two to queries of others: refused":     {[]Report{answer(no, "a", false), answer(no, "b", false)}, Pending, NoClaim, false},
+		"two to queries of others: paid":        {[]Report{answer(yes, "a", false), answer(yes, "b", false)}, Pending, NoClaim, false},
+		"a result and one to a query of others": {[]Report{result(yes), answer(yes, "a", false)}, Pending, Pending, true},
+		"denied by two to queries of others":    {[]Report{result(yes), answer(no, "a", false), answer(no, "b", false)}, Pending, Pending, true},
+		"a result and an answer":                {[]Report{result(yes), answer(yes, "a", true)}, Paid, Paid, true},
+		"a result from elsewhere":               {[]Report{away(result(yes))}, Pending, Pending, true},
+		"a result from elsewhere, and denials":  {[]Report{away(result(yes)), answer(no, "a", true), answer(no, "b", true)}, Disputed, Denied, true},
+		"a result from elsewhere, an answer":    {[]Report{away(result(yes)), answer(yes, "a", true)}, Pending, Pending, true},
+		"a refusal from elsewhere":              {[]Report{away(result(no)), answer(no, "a", true)}, Pending, NoClaim, false},
+		"an answer from elsewhere":              {[]Report{result(yes), away(answer(yes, "a", true))}, Pending, Pending, true},
 	} {
 		e := Evidence{Attempt: exchange.PaymentAttempt{Direction: exchange.Payout, Amount: asked}, Reports: c.reports}
 		open := Judge(e)

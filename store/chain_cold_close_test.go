@@ -91,7 +91,7 @@ func (v safe) attempt(t *testing.T, d exchange.ColdDraft) exchange.ChainAttempt 
 
 func (v safe) cancel(t *testing.T, f exchange.Transfer) error {
 	t.Helper()
-	_, err := v.store.CancelTransfer(t.Context(), f.ID, exchange.DetailByPerson, storetest.PrincipalOf(v.sender))
+	_, err := v.store.CancelTransfer(t.Context(), f.ID, exchange.DetailBySender, storetest.PrincipalOf(v.sender))
 	return err
 }
 
@@ -182,7 +182,7 @@ func TestANumberThatWasHandedOutKeepsTheMoney(t *testing.T) {
 	if err := v.cancel(t, f); err != nil {
 		t.Errorf("the number is used: %v", err)
 	}
-	v.wants(t, f, exchange.TransferCancelled, exchange.DetailByPerson)
+	v.wants(t, f, exchange.TransferCancelled, exchange.DetailBySender)
 	wantTransfers(t, v.store)
 }
 

@@ -149,7 +149,7 @@ func TestDatabaseGuardsFunding(t *testing.T) {
 			_, err = tx.ExecContext(ctx, strings.ReplaceAll(sql, "ORDER", x.order.ID.String()))
 		}
 		_ = tx.Rollback()
-		if err == nil || !strings.Contains(err.Error(), "not held or freed with it") {
+		if err == nil || !strings.Contains(err.Error(), "the hold of the crypto in its wallet does not match") {
 			t.Errorf("a sale was %s: %v", what, err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// A network takes its fee from a wallet's balance, whether the ledger knows of that balance or not. The excess over
+// A network takes its fee from a wallet's balance, whether or not the ledger has that balance. The excess over
 // the ledger is recorded as found, in gas_found and in suspense. The deposit that brought it is read later, or the top-up
 // that did is booked later; then the part that it explains is taken back, in gas_nettings, so that the wallet holds it
 // only once.

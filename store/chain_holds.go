@@ -30,9 +30,9 @@ const readHold = `SELECT payment_hold($1)`
 
 // hold is the unsettled history of a payment that blocks it until an officer settles it.
 func (t unitTx) hold(ctx context.Context, paymentID uuid.UUID) (exchange.SigningHold, error) {
-	var word exchange.SigningHold
-	err := t.Get(ctx, &word, readHold, paymentID)
-	return word, err
+	var hold exchange.SigningHold
+	err := t.Get(ctx, &hold, readHold, paymentID)
+	return hold, err
 }
 
 // mayGiveUp refuses to end a payment whose money may have left anyway. The database refuses it too.

@@ -284,9 +284,9 @@ const orderOfException = `SELECT order_id FROM payment_exceptions WHERE id = $1`
 
 // outOfException books the money of an exception as the house's own in its wallet. The same posting reserves all of
 // it, so that it leaves by one payment.
-func outOfException(x exchange.PaymentException, d exchange.ChainDeposit, word string) exchange.Entry {
+func outOfException(x exchange.PaymentException, d exchange.ChainDeposit, verb string) exchange.Entry {
 	return exchange.Entry{
-		Key: "exception:" + x.ID.String() + ":" + word, Kind: "exception." + word, ObjectType: "payment_exception", ObjectID: x.ID,
+		Key: "exception:" + x.ID.String() + ":" + verb, Kind: "exception." + verb, ObjectType: "payment_exception", ObjectID: x.ID,
 		Lines: []exchange.Line{
 			exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount),
 			exchange.Credit(exchange.Owned(exchange.AccWalletBalance, d.WalletID, x.Amount.Asset()), x.Amount),

@@ -319,7 +319,7 @@ func TestAddressOfAClaimedRefund(t *testing.T) {
 	x.standing(t, r, exchange.RefundReady)
 }
 
-// An officer's address needs another officer's approval, whoever the requester is; the customer's own needs none.
+// An officer's address needs another officer's approval, for every requester; the customer's own needs none.
 func TestRefundWithoutAnAddressWaitsForTwo(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

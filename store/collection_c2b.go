@@ -41,16 +41,16 @@ WHERE (old.notified_at IS NULL AND excluded.notified_at IS NOT NULL) OR (old.lis
 RETURNING xmax = 0`
 
 // noteC2B stores a channel's report in the payment's row, and returns whether the row is new.
-func (t unitTx) noteC2B(ctx context.Context, o exchange.Observation) (born bool, err error) {
+func (t unitTx) noteC2B(ctx context.Context, o exchange.Observation) (created bool, err error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return false, err
 	}
 	now := t.s.now()
-	var told, listed, paid sql.NullTime
+	var notified, listed, paid sql.NullTime
 	switch o.Source {
 	case exchange.SourceConfirmation:
-		told = nullTime(now)
+		notified = nullTime(now)
 	case exchange.SourceStatement:
 		listed = nullTime(now)
 	case exchange.SourceCallback, exchange.SourceQuery:
@@ -59,7 +59,7 @@ func (t unitTx) noteC2B(ctx context.Context, o exchange.Observation) (born bool,
 		paid = nullTime(now)
 	}
 	var rows []bool
-	err = t.All(ctx, &rows, noteC2BNotice, id, o.Receipt, o.Amount.Asset(), o.Amount.Decimal(), typed(o.Reference), partyOf(o), paid, told, listed, now)
+	err = t.All(ctx, &rows, noteC2BNotice, id, o.Receipt, o.Amount.Asset(), o.Amount.Decimal(), typed(o.Reference), partyOf(o), paid, notified, listed, now)
 	return len(rows) == 1 && rows[0], err
 }
 
@@ -121,7 +121,7 @@ func (s *Store) AwaitsPayment(ctx context.Context, reference string, amount mone
 // flow queries a second source. A channel that contradicts another marks the payment as disputed. CodeInvalid without
 // a receipt and an amount in KES.
 func (s *Store) TakeReceipt(ctx context.Context, o exchange.Observation) (exchange.C2BTaken, error) {
-	born, err := s.saveReceipt(ctx, o)
+	created, err := s.saveReceipt(ctx, o)
 	if err != nil && exchange.CodeOf(err) != exchange.CodeConflict {
 		return exchange.C2BTaken{}, err
 	}
@@ -129,7 +129,7 @@ func (s *Store) TakeReceipt(ctx context.Context, o exchange.Observation) (exchan
 	if err := s.db.Get(ctx, &p, readC2BByReceipt, o.Receipt); err != nil {
 		return exchange.C2BTaken{}, translate(err, "payment")
 	}
-	taken := exchange.C2BTaken{Payment: p, New: born}
+	taken := exchange.C2BTaken{Payment: p, New: created}
 	if p.Status == exchange.C2BMatched || p.ExceptionID != uuid.Nil {
 		return taken, nil
 	}

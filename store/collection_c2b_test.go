@@ -186,7 +186,7 @@ func TestTwoChannelsContradictEachOther(t *testing.T) {
 	}
 }
 
-func TestAPaymentOfNobodyIsSetAsideOnce(t *testing.T) {
+func TestAnUnmatchedPaymentIsSetAsideOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	m := storetest.NewMarket(t, s)

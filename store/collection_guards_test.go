@@ -23,7 +23,7 @@ func TestRefundsByRuleAreOfWhatWasPaid(t *testing.T) {
 		phone, payer       exchange.Phone
 		state              string
 	}{
-		"a surplus that nobody paid":        {kind: "over", paid: "1295", amount: "1295", state: "KV002"},
+		"a surplus that was not paid":       {kind: "over", paid: "1295", amount: "1295", state: "KV002"},
 		"a payment that was not too little": {kind: "under", paid: "1295", amount: "1295", state: "KV002"},
 		"the surplus":                       {kind: "over", paid: "2295", amount: "1000"},
 		"the surplus and more":              {kind: "over", paid: "2295", amount: "1001", state: "KV002"},

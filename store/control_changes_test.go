@@ -59,7 +59,7 @@ func (b board) wantRule(t *testing.T, one, two string) {
 }
 
 // One officer can't loosen the controls alone; any can tighten them at once.
-func TestHouseLimitsRiseWithTwoPersons(t *testing.T) {
+func TestHouseLimitsRiseWithTwoOfficers(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, store.Options{})
 	ctx, s := t.Context(), b.store
@@ -221,7 +221,7 @@ func TestUserLimitsAboveTheRole(t *testing.T) {
 }
 
 // One officer can appoint the second, but no further one.
-func TestOfficersAreLetInByTwoPersons(t *testing.T) {
+func TestOfficersAreActivatedByTwoOfficers(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	ctx := t.Context()
@@ -243,7 +243,7 @@ func TestOfficersAreLetInByTwoPersons(t *testing.T) {
 		t.Fatal("the first two are not active")
 	}
 	var alone int
-	if err := storetest.Owner(t, s).QueryRowContext(ctx, `SELECT count(*) FROM audit_log WHERE action = 'staff.appointed_by_one_person'`).Scan(&alone); err != nil || alone != 2 {
+	if err := storetest.Owner(t, s).QueryRowContext(ctx, `SELECT count(*) FROM audit_log WHERE action = 'staff.appointed_by_one_officer'`).Scan(&alone); err != nil || alone != 2 {
 		t.Errorf("%d appointments by one officer are in the audit log, %v", alone, err)
 	}
 	third := create(exchange.RoleTreasury, one)

@@ -125,7 +125,7 @@ func (t unitTx) orphan(ctx context.Context, n exchange.Network, from uint64, to 
 		return err
 	}
 	for _, d := range gone {
-		if err := sc.tell(ctx, string(exchange.DepositOrphaned), d); err != nil {
+		if err := sc.publish(ctx, string(exchange.DepositOrphaned), d); err != nil {
 			return err
 		}
 	}

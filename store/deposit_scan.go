@@ -376,7 +376,7 @@ func (sc *scan) movement(ctx context.Context, m exchange.ChainMovement) error {
 		}
 	}
 	if !sc.final {
-		return sc.tell(ctx, string(exchange.DepositSeen), before)
+		return sc.publish(ctx, string(exchange.DepositSeen), before)
 	}
 	return sc.settle(ctx, before, d)
 }
@@ -405,7 +405,7 @@ func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) err
 	if err != nil {
 		return err
 	}
-	if err := sc.tell(ctx, string(exchange.DepositFinal), d); err != nil {
+	if err := sc.publish(ctx, string(exchange.DepositFinal), d); err != nil {
 		return err
 	}
 	if !d.Kind.Booked() {
@@ -439,9 +439,9 @@ func depositEntry(d exchange.ChainDeposit) exchange.Entry {
 	}
 }
 
-// tell appends the event and the audit row of a movement and wakes waiting flows. Movements of our own payments are
+// publish appends the event and the audit row of a movement and wakes waiting flows. Movements of our own payments are
 // reported by the payments; empty ones are not reported.
-func (sc *scan) tell(ctx context.Context, what string, d exchange.ChainDeposit) error {
+func (sc *scan) publish(ctx context.Context, what string, d exchange.ChainDeposit) error {
 	if d.Kind != exchange.DepositOwn && d.Kind != exchange.DepositEmpty {
 		end := sc.byID[d.WalletID]
 		if d.WalletID == uuid.Nil {

@@ -384,7 +384,7 @@ func TestWrongNetworkIsKept(t *testing.T) {
 }
 
 // The wrong network's form of an address of ours is never paid, whether or not a deposit came there.
-func TestNobodyIsPaidOnTheWrongNetwork(t *testing.T) {
+func TestNothingIsPaidOnTheWrongNetwork(t *testing.T) {
 	t.Parallel()
 	for _, came := range []bool{false, true} {
 		t.Run(fmt.Sprint(came), func(t *testing.T) {

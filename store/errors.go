@@ -16,8 +16,8 @@ const (
 	codeIllegalTransition = "KV001"
 	// codeForeignGas is raised when a fee could be paid with coins of a wallet's owner.
 	codeForeignGas = "KV005"
-	// codeTwoPersons is raised when a control would be loosened without a second officer, or by one who no longer may.
-	codeTwoPersons = "KV006"
+	// codeTwoOfficers is raised when a control would be loosened without a second officer, or by one who no longer may.
+	codeTwoOfficers = "KV006"
 	// codeSuspended is raised when a payout would begin while the provider refuses our credential.
 	codeSuspended = "KV055"
 	// codePayeeDay is raised when a payout would bring its payee above the mobile money operator's daily limit.
@@ -38,7 +38,7 @@ func translate(err error, what string) error {
 		return exchange.Wrap(exchange.CodeInsufficientFunds, pe, "Refunds can't exceed what was paid.")
 	case pe.Code == codeForeignGas:
 		return exchange.Wrap(exchange.CodeConflict, pe, "The wallet has too little native coin of the house for the network's fee.")
-	case pe.Code == codeTwoPersons:
+	case pe.Code == codeTwoOfficers:
 		return exchange.Wrap(exchange.CodeForbidden, pe, "This needs two authorised officers.")
 	case pe.Code == codeSuspended:
 		return exchange.Wrap(exchange.CodeSuspended, pe, "Payouts are suspended: the mobile money operator refuses our credentials.")

@@ -75,7 +75,7 @@ func TestEscrowIsGuardedByTheDatabase(t *testing.T) {
 		{"lend an address that rests", "KV001", lease + `'RESTING', 'PURCHASE', ` + now + `)`},
 		{"lend a wallet that is none of the pool", "KV001", lease + `'OUTSIDER', 'PURCHASE', ` + now + `)`},
 		{"lend an address to a purchase", "KV002", wait + lease + `'FREE', 'PURCHASE', ` + now + `)`},
-		{"lend an address to nobody", "23503", wait + lease + `'FREE', gen_random_uuid(), ` + now + `)`},
+		{"lend an address to no order", "23503", wait + lease + `'FREE', gen_random_uuid(), ` + now + `)`},
 		{"begin a lease that is over", "KV001", `INSERT INTO escrow_leases (id, wallet_id, order_id, leased_at, ended_at, rest_until)
 			VALUES (gen_random_uuid(), 'FREE', 'PURCHASE', ` + now + `, ` + now + `, now() + interval '1 day')`},
 		{"end the lease of a pending order", "KV001", `UPDATE escrow_leases SET ended_at = leased_at WHERE order_id = 'OPEN_ORDER'`},
@@ -200,7 +200,7 @@ func TestLeaseLastsUntilTheCryptoHasLeft(t *testing.T) {
 	_, err := p.store.ReleaseEscrow(t.Context(), o.ID)
 	wantFault(t, err, exchange.CodeStateConflict)
 	// Releasing a hold without a movement leaves the crypto on the address.
-	tries(t, db, ids, attempt{"end a lease with crypto that nobody holds", "KV001", `UPDATE holds SET status = 'released' WHERE key = 'order:MINE:crypto'; ` + end})
+	tries(t, db, ids, attempt{"end a lease with crypto that is not held", "KV001", `UPDATE holds SET status = 'released' WHERE key = 'order:MINE:crypto'; ` + end})
 	storetest.Exec(t, p.store, strings.NewReplacer("WALLET", ids["WALLET"], "MINE", ids["MINE"]).Replace(`
 		UPDATE holds SET status = 'captured' WHERE key = 'order:MINE:crypto';
 		INSERT INTO ledger_entries (key, digest, kind, object_type, at) VALUES ('left', '\x00112233445566778899aabbccddeeff', 'x', 'order', now());

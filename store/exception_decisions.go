@@ -60,7 +60,7 @@ func (s *Store) DecideException(ctx context.Context, d exchange.ExceptionDecisio
 		if err != nil {
 			return outcome{}, none, err
 		}
-		if err := t.withinOnePerson(ctx, x); err != nil {
+		if err := t.withinOneOfficer(ctx, x); err != nil {
 			return outcome{}, none, err
 		}
 		x, p, err := t.decide(ctx, x, decided{ExceptionDecision: d, by: by.UserID, at: by}, books)
@@ -242,9 +242,9 @@ func (t unitTx) creditedAccount(ctx context.Context, x exchange.PaymentException
 	return exchange.Owned(exchange.AccFiatBalance, d.MerchantID, money.KES), nil
 }
 
-// withinOnePerson refuses an exception above the value from which a transfer needs an officer besides its requester. A
+// withinOneOfficer refuses an exception above the value from which a transfer needs an officer besides its requester. A
 // difference between a chain and the ledger is never booked, so one officer may close it.
-func (t unitTx) withinOnePerson(ctx context.Context, x exchange.PaymentException) error {
+func (t unitTx) withinOneOfficer(ctx context.Context, x exchange.PaymentException) error {
 	if x.Kind == exchange.ExcReconciliation {
 		return nil
 	}

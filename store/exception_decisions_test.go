@@ -110,7 +110,7 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 	}{
 		"without a reason":           {func(d *exchange.ExceptionDecision) { d.Reason = "" }, exchange.CodeInvalid},
 		"refunded by a word":         {func(d *exchange.ExceptionDecision) { d.Verdict = exchange.ExcRefunded }, exchange.CodeStateConflict},
-		"credited to nobody":         {func(d *exchange.ExceptionDecision) { d.Verdict = exchange.ExcCredited }, exchange.CodeInvalid},
+		"credited to no account":     {func(d *exchange.ExceptionDecision) { d.Verdict = exchange.ExcCredited }, exchange.CodeInvalid},
 		"credited to a customer":     {credits(uuid.Nil, m.Customer.ID), exchange.CodeInvalid},
 		"shillings in a wallet":      {credits(m.CustomerWallet.ID, uuid.Nil), exchange.CodeInvalid},
 		"an exception that is not":   {func(d *exchange.ExceptionDecision) { d.ExceptionID = storetest.NewID(t) }, exchange.CodeNotFound},
@@ -219,7 +219,7 @@ func TestDecisionsAboutChainMoney(t *testing.T) {
 	if _, _, err := s.DecideException(ctx, decide(t, lost, exchange.ExcWrittenOff), by); err != nil {
 		t.Error(err)
 	}
-	wantBalance(t, s, custody(gas), "16", "0") // the wallet holds the chain's balance, whoever owns it
+	wantBalance(t, s, custody(gas), "16", "0") // the wallet holds the chain's balance, for every owner
 	wantBalance(t, s, fees(money.USDT), "16", "0")
 	wantBalance(t, s, exchange.House(exchange.AccSuspense, money.USDT), "0", "0")
 	wantBooks(t, s)

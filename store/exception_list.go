@@ -205,7 +205,7 @@ func (s *Store) ResolveException(ctx context.Context, id uuid.UUID, to exchange.
 		if err != nil || x.Status == to || elsewhere {
 			return x, exchange.Posting{}, err
 		}
-		if err := t.withinOnePerson(ctx, x); err != nil {
+		if err := t.withinOneOfficer(ctx, x); err != nil {
 			return x, exchange.Posting{}, err
 		}
 		if err := t.stillOpen(ctx, x); err != nil {

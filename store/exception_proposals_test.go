@@ -70,7 +70,7 @@ func TestMuchMoneyIsDecidedAboutByTwo(t *testing.T) {
 }
 
 // An operator's command to a flow to keep a large amount counts as one officer too.
-func TestNobodyKeepsMuchMoneyByCommand(t *testing.T) {
+func TestNoSingleCommandKeepsMuchMoney(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
 	_, x := valuable(t, s)

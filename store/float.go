@@ -48,13 +48,13 @@ func (s *Store) RecordFloatReport(ctx context.Context, r exchange.FloatReport) (
 		if err := t.Get(ctx, &books, readFloatBooks); err != nil {
 			return err
 		}
-		now, told := s.now(), r.At
-		if told.IsZero() {
-			told = now
+		now, at := s.now(), r.At
+		if at.IsZero() {
+			at = now
 		}
 		difference := exchange.FloatDifference(utility.Current, books.Booked, books.Held)
 		if _, err := t.Exec(ctx, insertCheck, r.Ticket, utility.Current.Decimal(), working.Current.Decimal(), books.Booked.Decimal(), books.Held.Decimal(), books.Collected.Decimal(), books.Open,
-			difference.Decimal(), told, now); err != nil {
+			difference.Decimal(), at, now); err != nil {
 			return err
 		}
 		return t.Get(ctx, &check, readCheck, r.Ticket)
@@ -119,16 +119,16 @@ func (s *Store) BalanceCallbacks(ctx context.Context, since time.Time) ([]exchan
 	return readAll[exchange.MomoCallback](ctx, s.db, "callback", readStandingBalances, since, maxCallbacksRead)
 }
 
-const readChargesOff = `SELECT attempt_id, expected, told FROM payout_charges WHERE told <> expected AND fixed_at IS NULL ORDER BY created_at LIMIT $1`
+const readChargesOff = `SELECT attempt_id, expected, reported FROM payout_charges WHERE reported <> expected AND fixed_at IS NULL ORDER BY created_at LIMIT $1`
 
-const lockChargeOff = `SELECT attempt_id, expected, told FROM payout_charges WHERE attempt_id = $1 AND told <> expected AND fixed_at IS NULL FOR UPDATE`
+const lockChargeOff = `SELECT attempt_id, expected, reported FROM payout_charges WHERE attempt_id = $1 AND reported <> expected AND fixed_at IS NULL FOR UPDATE`
 
 const fixCharge = `UPDATE payout_charges SET fixed_at = $2 WHERE attempt_id = $1`
 
 type chargeRow struct {
 	AttemptID uuid.UUID
 	Expected  decimal.Decimal
-	Told      decimal.Decimal
+	Reported  decimal.Decimal
 }
 
 // maxChargeFixes bounds one call; the next one continues.
@@ -164,7 +164,7 @@ func (s *Store) fixCharge(ctx context.Context, attempt uuid.UUID) (bool, error) 
 		if err := t.All(ctx, &rows, lockChargeOff, attempt); err != nil || len(rows) == 0 {
 			return false, none, err
 		}
-		more, err := amountOf(money.KES, rows[0].Told.Sub(rows[0].Expected))
+		more, err := amountOf(money.KES, rows[0].Reported.Sub(rows[0].Expected))
 		if err != nil {
 			return false, none, err
 		}

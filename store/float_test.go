@@ -60,7 +60,7 @@ func TestFloatReports(t *testing.T) {
 	}
 	record("once", "999000", "13")
 	if state().Disagrees {
-		t.Error("one report is believed")
+		t.Error("one report alone counts as a difference")
 	}
 	record("again", "999000", "13")
 	if !state().Disagrees {

@@ -347,7 +347,7 @@ func TestEveryStatusHasAMachine(t *testing.T) {
 	for _, m := range exchange.Machines() {
 		known[m.Name] = true
 	}
-	for _, moment := range []string{"born", "moves"} {
+	for _, moment := range []string{"created", "moves"} {
 		rows, err := db.QueryContext(t.Context(), readStatusColumns, moment)
 		if err != nil {
 			t.Fatal(err)

@@ -86,7 +86,7 @@ func (s *Store) SaveReceipt(ctx context.Context, o exchange.Observation) error {
 
 // saveReceipt also reports whether the payment is new. A contradiction to an earlier channel is marked in the
 // payment's row, so it must not abort the transaction.
-func (s *Store) saveReceipt(ctx context.Context, o exchange.Observation) (born bool, err error) {
+func (s *Store) saveReceipt(ctx context.Context, o exchange.Observation) (created bool, err error) {
 	if o.Receipt == "" || !o.Amount.Positive() || o.Amount.Asset() != money.KES {
 		return false, exchange.Errorf(exchange.CodeInvalid, "A receipt needs a number and an amount in KES.")
 	}
@@ -98,7 +98,7 @@ func (s *Store) saveReceipt(ctx context.Context, o exchange.Observation) (born b
 	err = s.inTx(ctx, "receipt", func(t unitTx) error {
 		contradicts = false
 		var err error
-		if born, err = t.noteC2B(ctx, o); err != nil {
+		if created, err = t.noteC2B(ctx, o); err != nil {
 			return err
 		}
 		n, err := t.Exec(ctx, insertReceipt, o.Receipt, o.Source, o.Amount.Asset(), o.Amount.Decimal(), reference, partyOf(o), at, t.s.now())
@@ -120,7 +120,7 @@ func (s *Store) saveReceipt(ctx context.Context, o exchange.Observation) (born b
 	if err == nil && contradicts {
 		err = exchange.Errorf(exchange.CodeConflict, "The receipt was already reported with another amount or reference.")
 	}
-	return born, err
+	return created, err
 }
 
 const readReceipts = `SELECT receipt, channel, asset, amount, reference, party_hash, paid_at FROM momo_receipts

@@ -76,7 +76,7 @@ func (t unitTx) charge(ctx context.Context, amount money.Amount) (money.Amount, 
 	return terms.Charge(amount)
 }
 
-const insertCharge = `INSERT INTO payout_charges (attempt_id, expected, told, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (attempt_id) DO NOTHING`
+const insertCharge = `INSERT INTO payout_charges (attempt_id, expected, reported, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (attempt_id) DO NOTHING`
 
 // charged books the provider's charge for a proven payout: the charge by its terms when the payout began, for which
 // float was held. It belongs in the posting that captures the payout's hold. The charge that the provider itself

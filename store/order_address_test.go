@@ -67,7 +67,7 @@ func TestCorrectedAddressOfAPurchase(t *testing.T) {
 	_, err = s.SaveSignedAttempt(ctx, exchange.ChainAttempt{
 		ID: storetest.NewID(t), PaymentID: next.ID, Network: next.Network, TxID: txID(next.ID), Raw: []byte("signed"), ExpiresAt: time.Now().Add(time.Hour), FeeLimit: trx("50"),
 	})
-	wantFault(t, err, exchange.CodeStateConflict) // nobody has screened the new address
+	wantFault(t, err, exchange.CodeStateConflict) // the new address is not screened
 	if err := s.RecordRecipient(ctx, next.ID, []exchange.Screening{{Screener: "deny_list", Verdict: exchange.VerdictClear}}); err != nil {
 		t.Fatal(err)
 	}

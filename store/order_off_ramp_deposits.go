@@ -40,7 +40,7 @@ func (t unitTx) lockedDeposit(ctx context.Context, order, deposit uuid.UUID) (o 
 func (t unitTx) ownDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, exchange.ChainDeposit, error) {
 	o, d, own, err := t.lockedDeposit(ctx, order, deposit)
 	if err == nil && !own {
-		err = exchange.Errorf(exchange.CodeNotFound, "The deposit did not come for the order.")
+		err = exchange.Errorf(exchange.CodeNotFound, "The deposit is not for the order.")
 	}
 	return o, d, err
 }
@@ -50,13 +50,13 @@ func errDepositMoved(d exchange.ChainDeposit) error {
 	return exchange.Errorf(exchange.CodeStateConflict, "The deposit is now %s.", d.Status)
 }
 
-// tells reports whether a movement looks like what an order waits for, before it is final.
-func tells(o exchange.Order, d exchange.ChainDeposit) bool {
+// isExpected reports whether a movement looks like what an order waits for, before it is final.
+func isExpected(o exchange.Order, d exchange.ChainDeposit) bool {
 	return d.Kind == exchange.DepositAwaited && d.Amount.Asset() == o.Asset && d.Amount.Positive() && o.FundWalletID == uuid.Nil
 }
 
 // SeeDeposit shows on an order that its crypto is in a block. An order that does not wait for it stays as it is.
-// CodeStateConflict when the movement is already final, or gone; CodeNotFound when it did not come for the order.
+// CodeStateConflict when the movement is already final, or gone; CodeNotFound when it is not for the order.
 func (s *Store) SeeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error) {
 	return change(ctx, s, "deposit of the order", order, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
@@ -64,7 +64,7 @@ func (s *Store) SeeDeposit(ctx context.Context, order, deposit uuid.UUID) (excha
 		if err == nil && d.Status != exchange.DepositSeen {
 			err = errDepositMoved(d)
 		}
-		if err != nil || before.Status != exchange.OrderPending || !tells(before, d) {
+		if err != nil || before.Status != exchange.OrderPending || !isExpected(before, d) {
 			return before, none, err
 		}
 		o, err := t.confirming(ctx, before, d)
@@ -129,7 +129,7 @@ type arrivedCrypto struct {
 //
 // A deposit that pays becomes the escrow wallet's balance, all of it held for the order until the sweep or the refund,
 // and the order owes its payout. A repeated call returns TakenKnown and the current state. CodeStateConflict when the
-// movement is not final; CodeNotFound when it did not come for the order.
+// movement is not final; CodeNotFound when it is not for the order.
 func (s *Store) TakeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.DepositTaken, error) {
 	return change(ctx, s, "deposit of the order", order, func(ctx context.Context, t unitTx) (exchange.DepositTaken, exchange.Posting, error) {
 		var none exchange.Posting

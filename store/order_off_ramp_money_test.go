@@ -64,7 +64,7 @@ func heldFor(t *testing.T, x *sale) int {
 	return n
 }
 
-// Whoever the buyer is, an ended sale has moved the shillings to the payee and the crypto to the buyer, and nothing
+// For every kind of buyer, an ended sale has moved the shillings to the payee and the crypto to the buyer, and nothing
 // else.
 func TestSalesEndWithEverythingInItsPlace(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,7 @@ func TestSalesToTheTreasury(t *testing.T) {
 }
 
 // One officer, who enters rates and raises valuations alone, can't make the house pay more than two agreed.
-func TestPriceOfASaleTakesTwoPersons(t *testing.T) {
+func TestPriceOfASaleTakesTwoOfficers(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	b := newBoard(t, store.Options{Now: func() time.Time { return now }})

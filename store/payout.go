@@ -171,7 +171,7 @@ func (t unitTx) provenAttempt(ctx context.Context, x payoutObject, id uuid.UUID,
 		return before, false, exchange.Errorf(exchange.CodeConflict, "The payout moved another amount than the %s's.", p.Object.Type)
 	case before.Status == exchange.AttemptSucceeded && before.Receipt == obs.Receipt:
 		return before, true, nil
-	case before.Status == exchange.AttemptSucceeded && (obs.Class == exchange.ClassVouched || before.ResultClass == exchange.ClassVouched || p.Object.Type == exchange.MomoOrder):
+	case before.Status == exchange.AttemptSucceeded && (obs.Class == exchange.ClassAttested || before.ResultClass == exchange.ClassAttested || p.Object.Type == exchange.MomoOrder):
 		// Of two receipts one may be an officer's mistake, so the other is no second payment.
 		return before, false, exchange.Errorf(exchange.CodeConflict, "The attempt was already proven with another receipt.")
 	case before.Status == exchange.AttemptSucceeded: // two sources prove another receipt: it was made more than once

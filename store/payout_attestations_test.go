@@ -35,7 +35,7 @@ func (x *sale) old(t *testing.T) {
 
 // Two officers declare a payout without a report for long enough unpaid. It stays in doubt forever: its refund needs
 // another officer, and a later success is booked as paid twice.
-func TestTwoPersonsDeclareAPayoutNotMade(t *testing.T) {
+func TestTwoOfficersDeclareAPayoutNotMade(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), owing(t)
 	one, two := x.officers(t)
@@ -169,7 +169,7 @@ func TestReceiptOfASecondPaymentTakesTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.alone(t)
-	obs := exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: "UKL0000009"}
+	obs := exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassAttested, Receipt: "UKL0000009"}
 	settle := func() error { return x.s.SettlePayout(ctx, exchange.OrderObject(x.order.ID), a.ID, obs, one) }
 	wantFault(t, settle(), exchange.CodeForbidden)
 	of, _, err := x.s.PayoutToSettle(ctx, x.order, obs.Receipt, uuid.Nil)
@@ -230,7 +230,7 @@ func TestReceiptOfALargeRefundTakesTwo(t *testing.T) {
 				}
 			}
 			settle := func(receipt string) error {
-				obs := exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: receipt}
+				obs := exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassAttested, Receipt: receipt}
 				return s.SettlePayout(ctx, of, a.ID, obs, one)
 			}
 			wantFault(t, settle("UKL0000001"), exchange.CodeForbidden)
@@ -259,7 +259,7 @@ func TestReceiptOfALargeRefundTakesTwo(t *testing.T) {
 	}
 }
 
-// A second receipt of a refund counts with the payment that is booked, whoever proved that: one officer alone can't say
+// A second receipt of a refund counts with the payment that is booked, by whatever proof: one officer alone can't say
 // twice that a refund was paid which is just below the value for two. A receipt that is booked may be named again.
 func TestSecondReceiptOfARefundCountsWithTheFirst(t *testing.T) {
 	t.Parallel()
@@ -277,8 +277,8 @@ func TestSecondReceiptOfARefundCountsWithTheFirst(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			vouched := func(receipt string) exchange.Observation {
-				return exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: receipt}
+			attested := func(receipt string) exchange.Observation {
+				return exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassAttested, Receipt: receipt}
 			}
 			fail(first)
 			booked := "UKL0000001"
@@ -292,7 +292,7 @@ func TestSecondReceiptOfARefundCountsWithTheFirst(t *testing.T) {
 				if _, err := completeRefund(t, s, of.ID, payout(t, s, r).ID, obs); err != nil {
 					t.Fatal(err)
 				}
-			} else if err := s.SettlePayout(ctx, of, first.ID, vouched(booked), one); err != nil {
+			} else if err := s.SettlePayout(ctx, of, first.ID, attested(booked), one); err != nil {
 				t.Fatal(err)
 			}
 			for receipt, want := range map[string]bool{booked: false, "UKL0000002": true} {
@@ -301,7 +301,7 @@ func TestSecondReceiptOfARefundCountsWithTheFirst(t *testing.T) {
 				}
 			}
 			again := func() error {
-				_, err := s.CompletePayout(ctx, of, first.ID, vouched("UKL0000002"))
+				_, err := s.CompletePayout(ctx, of, first.ID, attested("UKL0000002"))
 				return err
 			}
 			wantFault(t, again(), exchange.CodeForbidden)
@@ -340,7 +340,7 @@ func TestReceiptOfARefundIsNotExchanged(t *testing.T) {
 		_, err = s.ConfirmChange(ctx, c.ID, "", two)
 	}
 	if err == nil {
-		err = s.SettlePayout(ctx, of, a.ID, exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: "UKL0000001"}, one)
+		err = s.SettlePayout(ctx, of, a.ID, exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassAttested, Receipt: "UKL0000001"}, one)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +352,7 @@ func TestReceiptOfARefundIsNotExchanged(t *testing.T) {
 }
 
 // Two officers declare the payout of a refund unpaid, and another one can be made.
-func TestTwoPersonsDeclareARefundNotMade(t *testing.T) {
+func TestTwoOfficersDeclareARefundNotMade(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s, of, a, one, two := largeRefund(t)
@@ -395,7 +395,7 @@ func TestTwoPersonsDeclareARefundNotMade(t *testing.T) {
 
 // Two officers deny a claim that a refused payout of a refund was made. A declaration about a payout of unknown outcome denies
 // no claim that comes later.
-func TestTwoPersonsDenyAClaimAboutARefund(t *testing.T) {
+func TestTwoOfficersDenyAClaimAboutARefund(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s, of, a, one, two := largeRefund(t)
@@ -423,7 +423,7 @@ func TestTwoPersonsDenyAClaimAboutARefund(t *testing.T) {
 		t.Fatal(err)
 	}
 	denied(false)
-	wantFault(t, declare(), exchange.CodeStateConflict) // nobody claims it
+	wantFault(t, declare(), exchange.CodeStateConflict) // no source claims it
 	if err := s.DoubtPayout(ctx, of, true); err != nil {
 		t.Fatal(err)
 	}
@@ -554,7 +554,7 @@ func TestReceiptOfAnotherPaymentSettlesNothing(t *testing.T) {
 				}
 			}
 			settle := func(a exchange.PaymentAttempt, receipt string) error {
-				return s.SettlePayout(ctx, a.Object, a.ID, exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: receipt}, one)
+				return s.SettlePayout(ctx, a.Object, a.ID, exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassAttested, Receipt: receipt}, one)
 			}
 			for receipt, code := range map[string]exchange.Code{"UKL0000001": exchange.CodeConflict, collection: exchange.CodeInvalid} {
 				_, err := s.ReceiptNeedsSecond(ctx, small.Object, receipt)

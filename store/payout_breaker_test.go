@@ -48,7 +48,7 @@ func TestClassesAreGuarded(t *testing.T) {
 	a := payout(t, s, refund)
 	for constraint, set := range map[string]string{
 		"payment_attempts_result_class_check": `result_class = '2040'`,
-		"payment_attempts_class":              `result_class = 'vouched', receipt = 'UKL0000001', moved = amount`,
+		"payment_attempts_class":              `result_class = 'attested', receipt = 'UKL0000001', moved = amount`,
 	} {
 		_, err := storetest.Owner(t, s).ExecContext(t.Context(), `UPDATE payment_attempts SET status = 'failed', `+set+`, version = version + 1 WHERE id = $1`, a.ID)
 		if !pg.Broke(err, constraint) {

@@ -26,7 +26,7 @@ func (s *Store) KeepOrderPayout(ctx context.Context, orderID uuid.UUID, by excha
 			return before, none, err
 		}
 		if before.Status != exchange.PayoutCancelled || o.Status != exchange.OrderFailed {
-			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The order was not given up.")
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The order has not failed, so there is no refund that its payout could replace.")
 		}
 		var rows []exchange.PaymentAttempt
 		if err := t.All(ctx, &rows, provenOrderPayout, orderID); err != nil {

@@ -69,7 +69,7 @@ func TestPayeeIsPromisedWhatADayPays(t *testing.T) {
 	}
 }
 
-// A refund obeys its payee's daily limit like an order, together with the orders' payouts, also in the database.
+// A refund keeps to its payee's daily limit like an order, together with the orders' payouts, also in the database.
 func TestRefundKeepsThePayeesDailyLimit(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), owing(t) // 1293 KES

@@ -54,7 +54,7 @@ func TestAnOfficersWrongReceiptIsNoSecondPayment(t *testing.T) {
 	if _, err := completeOrder(t, x.s, x.order.ID, a.ID, proven); err != nil {
 		t.Fatal(err)
 	}
-	for _, class := range []exchange.OutcomeClass{exchange.ClassVouched, ""} {
+	for _, class := range []exchange.OutcomeClass{exchange.ClassAttested, ""} {
 		other := storetest.Paid(t, x.order.Price.Fiat)
 		other.Class = class
 		_, err := completeOrder(t, x.s, x.order.ID, a.ID, other)
@@ -74,9 +74,9 @@ func TestAnOfficersWrongReceiptIsNoSecondPayment(t *testing.T) {
 	if _, err := completeRefund(t, s, refund.ID, b.ID, storetest.Paid(t, refund.Amount)); err != nil {
 		t.Fatal(err)
 	}
-	vouched := storetest.Paid(t, refund.Amount)
-	vouched.Class = exchange.ClassVouched
-	_, err := completeRefund(t, s, refund.ID, b.ID, vouched)
+	attested := storetest.Paid(t, refund.Amount)
+	attested.Class = exchange.ClassAttested
+	_, err := completeRefund(t, s, refund.ID, b.ID, attested)
 	wantFault(t, err, exchange.CodeConflict)
 	wantBooks(t, s)
 }

@@ -104,7 +104,7 @@ func TestTransfersUseQuotesOnce(t *testing.T) {
 	}
 	_, err := k.send(t, "10", q.ID, false)
 	wantFault(t, err, exchange.CodeStateConflict)
-	if _, err := k.CancelTransfer(ctx, f.ID, exchange.DetailByPerson, storetest.PrincipalOf(k.sender)); err != nil {
+	if _, err := k.CancelTransfer(ctx, f.ID, exchange.DetailBySender, storetest.PrincipalOf(k.sender)); err != nil {
 		t.Fatal(err)
 	}
 	_, err = k.send(t, "10", q.ID, false) // also after the transfer came to nothing
@@ -219,7 +219,7 @@ func TestFeesOfTransfersThatEndAreFree(t *testing.T) {
 		end  func(exchange.Transfer) (exchange.Transfer, error)
 	}{
 		"cancelled": {end: func(f exchange.Transfer) (exchange.Transfer, error) {
-			return k.CancelTransfer(ctx, f.ID, exchange.DetailByPerson, storetest.PrincipalOf(k.sender))
+			return k.CancelTransfer(ctx, f.ID, exchange.DetailBySender, storetest.PrincipalOf(k.sender))
 		}},
 		"given up": {way: func(f exchange.Transfer) (exchange.Transfer, error) { return k.AdvanceTransfer(ctx, f.ID) }, end: giveUp},
 		"blocked and released": {away: true, way: func(f exchange.Transfer) (exchange.Transfer, error) {

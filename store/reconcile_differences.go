@@ -69,7 +69,7 @@ const addTotal = `
 INSERT INTO reconciliation_totals (run_id, asset, ledger, chain) VALUES ($1, $2, $3, $4)
 ON CONFLICT (run_id, asset) DO UPDATE SET ledger = reconciliation_totals.ledger + EXCLUDED.ledger, chain = reconciliation_totals.chain + EXCLUDED.chain`
 
-// addTotals adds up the wallets' balances. Fees of pending transactions are no discrepancy: the ledger knows of them.
+// addTotals adds up the wallets' balances. Fees of pending transactions are no discrepancy: the ledger has them.
 func (t unitTx) addTotals(ctx context.Context, run uuid.UUID, all []exchange.Comparison) error {
 	ledger, chain := map[money.Asset]money.Amount{}, map[money.Asset]money.Amount{}
 	add := func(to map[money.Asset]money.Amount, m money.Amount) {

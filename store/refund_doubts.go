@@ -54,7 +54,7 @@ func (s *Store) ConfirmPayee(ctx context.Context, refundID uuid.UUID, written ti
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The payee of a refund that is %s is not in question.", before.Status)
 		}
 		if !written.After(before.UpdatedAt) {
-			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The refund was requested by somebody else at the same time. Confirm its payee with a new command.")
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "Another officer requested the refund at the same time. Confirm its payee with a new command.")
 		}
 		var after exchange.Refund
 		if err := t.Get(ctx, &after, confirmPayee, refundID, t.s.now(), before.Version); err != nil {

@@ -143,7 +143,7 @@ func TestRefundThatWasNeverSentIsResolved(t *testing.T) {
 	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
 	refund, _ := underpaid(t, s)
 	done := twice(t, sameRefund, func() (exchange.Refund, error) {
-		err := s.SettlePayout(ctx, exchange.RefundObject(refund.ID), uuid.Nil, exchange.Observation{State: exchange.SeenSucceeded, Receipt: "UKLMANUAL1", Class: exchange.ClassVouched}, officer)
+		err := s.SettlePayout(ctx, exchange.RefundObject(refund.ID), uuid.Nil, exchange.Observation{State: exchange.SeenSucceeded, Receipt: "UKLMANUAL1", Class: exchange.ClassAttested}, officer)
 		if err != nil {
 			return refund, err
 		}

@@ -48,7 +48,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-func TestApprovalsOfTwoPersons(t *testing.T) {
+func TestApprovalsOfTwoOfficers(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
 	p.rule(t, "1000")
@@ -155,7 +155,7 @@ func TestApprovalsAtTheSameMoment(t *testing.T) {
 	}
 	wg.Go(func() { _, _ = p.store.Decide(t.Context(), f.ID, no, exchange.Reject) })
 	wg.Go(func() {
-		_, _ = p.store.CancelTransfer(t.Context(), f.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+		_, _ = p.store.CancelTransfer(t.Context(), f.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
 	})
 	wg.Wait()
 	var n, payments int

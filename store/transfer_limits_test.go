@@ -57,7 +57,7 @@ func TestRaceTransfersOfADayAreLimited(t *testing.T) {
 			if err != nil || len(list) == 0 {
 				t.Fatalf("%d transfers, %v", len(list), err)
 			}
-			if _, err := one.CancelTransfer(t.Context(), list[0].ID, exchange.DetailByPerson, storetest.PrincipalOf(owner)); err != nil {
+			if _, err := one.CancelTransfer(t.Context(), list[0].ID, exchange.DetailBySender, storetest.PrincipalOf(owner)); err != nil {
 				t.Fatal(err)
 			}
 			requests[0].ID = uuid.Must(uuid.NewV7())

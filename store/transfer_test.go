@@ -178,7 +178,7 @@ func TestInternalTransferFromHoldToArrival(t *testing.T) {
 	p.carry(t, f)
 	wantBalance(t, s, p.balance(), "60", "0")
 	wantBalance(t, s, exchange.Owned(exchange.AccWalletBalance, p.theirs.ID, money.USDT), "40", "0")
-	_, err = s.CancelTransfer(ctx, f.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+	_, err = s.CancelTransfer(ctx, f.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
 	wantFault(t, err, exchange.CodeStateConflict)
 	wantTransfers(t, s)
 }
@@ -256,7 +256,7 @@ func TestTreasurySendsWhatCame(t *testing.T) {
 }
 
 // A treasury officer sends only from the house's treasury.
-func TestStaffSpendsNobodysWallet(t *testing.T) {
+func TestStaffCantSpendWalletsOfUsers(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
 	for _, role := range []exchange.Role{exchange.RoleTreasury, exchange.RoleAdmin, exchange.RoleOTCOfficer, exchange.RoleVendor} {
@@ -298,7 +298,7 @@ func TestScreeningDecidesWhoIsPaid(t *testing.T) {
 	if hit.Status != exchange.TransferBlocked || hit.StatusDetail != exchange.DetailHeld {
 		t.Fatalf("a hit: %s (%s)", hit.Status, hit.StatusDetail)
 	}
-	_, err := s.CancelTransfer(ctx, hit.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+	_, err := s.CancelTransfer(ctx, hit.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
 	wantFault(t, err, exchange.CodeStateConflict)
 	wantBalance(t, s, p.balance(), "100", "20")
 	// The deny list is checked again when the transfer is queued.
@@ -347,7 +347,7 @@ func TestGivingTransfersUp(t *testing.T) {
 	}
 	f := queued()
 	f = twice(t, sameTransfer, func() (exchange.Transfer, error) {
-		return s.CancelTransfer(ctx, f.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+		return s.CancelTransfer(ctx, f.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
 	})
 	if payment, err := s.ChainPayment(ctx, f.PaymentID); err != nil || payment.Status != exchange.ChainCancelled {
 		t.Errorf("the payment of a cancelled transfer is %s, %v", payment.Status, err)
@@ -364,7 +364,7 @@ func TestGivingTransfersUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := sign(t, s, payment)
-	_, err = s.CancelTransfer(ctx, signed.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+	_, err = s.CancelTransfer(ctx, signed.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
 	wantFault(t, err, exchange.CodeStateConflict)
 	_, err = s.GiveUpTransfer(ctx, signed.ID, admin)
 	wantFault(t, err, exchange.CodeStateConflict)
@@ -395,7 +395,7 @@ func TestCancelMeetsSignature(t *testing.T) {
 		var cancelled, signed error
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, cancelled = p.store.CancelTransfer(t.Context(), f.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+			_, cancelled = p.store.CancelTransfer(t.Context(), f.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
 		})
 		wg.Go(func() {
 			_, signed = p.store.SaveSignedAttempt(t.Context(), exchange.ChainAttempt{

@@ -118,7 +118,7 @@ func (t unitTx) addUser(ctx context.Context, u exchange.User, c exchange.Credent
 	switch {
 	case err != nil || !guarded:
 	case alone:
-		err = t.audit(ctx, by, "staff.appointed_by_one_person", "user", u.ID, nil, map[string]any{"role": u.Role})
+		err = t.audit(ctx, by, "staff.appointed_by_one_officer", "user", u.ID, nil, map[string]any{"role": u.Role})
 	default:
 		_, err = t.proposeAccess(ctx, created, by)
 	}

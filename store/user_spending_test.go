@@ -49,7 +49,7 @@ func TestLimitsHoldAgainstParallelRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.store.CancelTransfer(t.Context(), list[0].ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender)); err != nil {
+	if _, err := p.store.CancelTransfer(t.Context(), list[0].ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender)); err != nil {
 		t.Fatal(err)
 	}
 	p.open(t, "10", exchange.Recipient{Address: outside})

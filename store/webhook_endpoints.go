@@ -200,7 +200,7 @@ func (s *Store) PatchWebhook(ctx context.Context, v View, id uuid.UUID, p Webhoo
 		case *p.Active && e.Status == exchange.WebhookDisabled:
 			e.Status, e.StatusDetail, e.DisabledAt, e.FailingSince = exchange.WebhookActive, "", time.Time{}, time.Time{}
 		case !*p.Active && e.Status == exchange.WebhookActive:
-			return t.disableWebhook(ctx, e, exchange.WebhookByPerson)
+			return t.disableWebhook(ctx, e, exchange.WebhookByUser)
 		}
 		return nil
 	})
@@ -221,7 +221,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, v View, id uuid.UUID, by exch
 			return err
 		}
 		if e.Status == exchange.WebhookActive {
-			e.Status, e.StatusDetail, e.DisabledAt = exchange.WebhookDisabled, exchange.WebhookByPerson, now
+			e.Status, e.StatusDetail, e.DisabledAt = exchange.WebhookDisabled, exchange.WebhookByUser, now
 			if _, err := t.saveWebhook(ctx, *e); err != nil {
 				return err
 			}

@@ -222,7 +222,7 @@ func TestFloatIsMovedOnce(t *testing.T) {
 }
 
 // When every callback about a movement was lost, an officer settles it, and the flow ends.
-func TestLostFloatMoveIsSettledByAPerson(t *testing.T) {
+func TestLostFloatMoveIsSettledByAnOfficer(t *testing.T) {
 	w := newTill(t)
 	w.lost = true
 	id := w.begin()

@@ -89,12 +89,12 @@ func (f *latePayment) oneMore(ctx workflow.Context) bool {
 // failed and had no further evidence for the whole time. If the outcome stays unknown, the flow parks and keeps watching.
 func (f *latePayment) watch(ctx workflow.Context) bool {
 	end := workflow.Now(ctx).Add(watchFor)
-	var vouch activities.Proof // of an operator who found the payment
+	var attestation activities.Proof // of an operator who found the payment
 	resolved := false
 	for {
 		f.callbacks = nil
-		known := f.look(ctx, vouch)
-		vouch = activities.Proof{}
+		known := f.look(ctx, attestation)
+		attestation = activities.Proof{}
 		failed := f.found.State == activities.PaymentFailed || f.found.State == activities.PaymentDeclined
 		over := !workflow.Now(ctx).Before(end)
 		switch {
@@ -112,15 +112,15 @@ func (f *latePayment) watch(ctx workflow.Context) bool {
 		f.wait(ctx, end)
 		if f.commands.hasDecision() {
 			d := f.commands.take()
-			vouch, resolved = d.proof, d.verb == activities.VerbResolve
+			attestation, resolved = d.proof, d.verb == activities.VerbResolve
 		}
 	}
 }
 
 // look checks the payment and reports whether it got an answer.
-func (f *latePayment) look(ctx workflow.Context, vouch activities.Proof) bool {
+func (f *latePayment) look(ctx workflow.Context, attestation activities.Proof) bool {
 	f.looks++
-	in := activities.ConfirmInput{AttemptID: f.in.AttemptID, Thorough: f.looks > 2, Vouch: vouch}
+	in := activities.ConfirmInput{AttemptID: f.in.AttemptID, Thorough: f.looks > 2, Attestation: attestation}
 	c, err := step(ctx, look, "Check whether late money came", momo.ConfirmPayment, in)
 	if err != nil {
 		if !passing(err) {

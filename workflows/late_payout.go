@@ -125,7 +125,7 @@ func (f *latePayout) look(ctx workflow.Context) bool {
 		await(ctx, max(f.askAt.Sub(workflow.Now(ctx)), time.Second), "Ask the operator for the outcome of the payout", func() bool {
 			return f.woken || f.commands.hasDecision()
 		})
-		if f.commands.hasDecision() && f.vouched(ctx) {
+		if f.commands.hasDecision() && f.applyDecision(ctx) {
 			return true
 		}
 	}
@@ -173,8 +173,8 @@ func (f *latePayout) double() Reason {
 	return ReasonRefundTwice
 }
 
-// vouched applies an operator's decision: a resolve names the receipt of the payout, a retry asks at once.
-func (f *latePayout) vouched(ctx workflow.Context) bool {
+// applyDecision applies an operator's decision: a resolve names the receipt of the payout, a retry asks at once.
+func (f *latePayout) applyDecision(ctx workflow.Context) bool {
 	d := f.commands.take()
 	f.askAt = workflow.Now(ctx)
 	if d.verb != activities.VerbResolve {

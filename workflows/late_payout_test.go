@@ -80,7 +80,7 @@ func (w *lateEvidence) parked(t *testing.T, want ...workflows.Reason) {
 
 // TestUnclaimedLatePayout ends at once and does not park.
 func TestUnclaimedLatePayout(t *testing.T) {
-	for _, state := range []string{activities.PayoutSilent, activities.PayoutDenied} {
+	for _, state := range []string{activities.PayoutNoClaim, activities.PayoutDenied} {
 		w := &lateEvidence{steps: []activities.LatePayoutStep{{State: state}}}
 		if r := w.run(t, 0, ""); r.Outcome != workflows.LateClean || w.looks != 1 {
 			t.Errorf("ended %+v after %d checks", r, w.looks)

@@ -32,7 +32,7 @@ func TestMomoPayout(t *testing.T) {
 		check  func(t *testing.T, w *payoutHarness)
 	}{
 		{name: "paid", plan: payer{code: "0", after: 5 * sec}, want: paidOut, check: asked(1)},
-		{name: "paid, told twice", plan: payer{code: "0", after: 5 * sec, twice: true}, want: paidOut},
+		{name: "paid, reported twice", plan: payer{code: "0", after: 5 * sec, twice: true}, want: paidOut},
 		{name: "the result comes first", plan: payer{code: "0", early: true}, want: paidOut},
 		{name: "taken, and the answer is lost", plan: payer{code: "0", after: 5 * sec, deaf: true}, want: paidOut},
 		{name: "the answer and the result are lost", plan: payer{code: "0", after: 5 * sec, deaf: true, silent: true}, want: paidOut},
@@ -57,7 +57,7 @@ func TestMomoPayout(t *testing.T) {
 			},
 		},
 		{
-			name: "a refusal that nobody confirms", plan: payer{code: "2040", after: 5 * sec},
+			name: "a refusal without a second source", plan: payer{code: "2040", after: 5 * sec},
 			people: func(w *payoutHarness) {
 				w.operator.fault = w.during(0, 2*time.Hour, errAway, "resolve")
 				w.at(time.Hour, func() {
@@ -71,7 +71,7 @@ func TestMomoPayout(t *testing.T) {
 			check:  wantsAnswer("refused by one source"),
 		},
 		{
-			name: "nobody says anything, until a person finds it", plan: payer{code: "0", after: 5 * sec, silent: true, mute: true},
+			name: "no source reports anything, until an officer finds it", plan: payer{code: "0", after: 5 * sec, silent: true, mute: true},
 			people: func(w *payoutHarness) {
 				w.at(time.Hour, func() { w.command("retry") })
 				w.at(30*24*time.Hour, func() { w.command("resolve") })
@@ -87,12 +87,12 @@ func TestMomoPayout(t *testing.T) {
 			},
 		},
 		{
-			name: "nobody says anything, until the operator does", plan: payer{code: "0", after: 5 * sec, silent: true},
+			name: "no source reports anything, until the operator does", plan: payer{code: "0", after: 5 * sec, silent: true},
 			people: func(w *payoutHarness) { w.operator.fault = w.during(0, 3*time.Hour, errAway, "resolve") },
 			want:   paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown},
 		},
 		{
-			name: "nobody says anything, until two persons declare that it was not made", plan: payer{unsent: true, mute: true, silent: true},
+			name: "no source reports anything, until two officers declare that it was not made", plan: payer{unsent: true, mute: true, silent: true},
 			people: func(w *payoutHarness) {
 				w.at(min, func() { w.book.declared = true }) // a declaration does not count before the flow is parked
 				w.at(2*min, func() { w.env.SignalWorkflow(workflows.SignalCallback, workflows.CallbackRef{}) })
@@ -109,7 +109,7 @@ func TestMomoPayout(t *testing.T) {
 			parked: []workflows.Reason{workflows.ReasonMomoUnknown}, check: wantsAnswer("declared too early"),
 		},
 		{
-			name: "two persons deny what the operator claims", plan: payer{code: "0", after: 5 * sec},
+			name: "two officers deny what the operator claims", plan: payer{code: "0", after: 5 * sec},
 			people: func(w *payoutHarness) {
 				w.operator.fault = w.during(0, 24*time.Hour, errAway, "resolve") // only the result reports that it was paid
 				w.at(2*time.Hour, func() { w.book.declared = true })
@@ -118,7 +118,7 @@ func TestMomoPayout(t *testing.T) {
 			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown, workflows.ReasonMomoDisagree},
 		},
 		{
-			name: "two persons and the operator's answers deny what its result claims", plan: payer{code: "0", after: 5 * sec, reversed: true},
+			name: "two officers and the operator's answers deny what its result claims", plan: payer{code: "0", after: 5 * sec, reversed: true},
 			people: func(w *payoutHarness) {
 				w.at(3*time.Hour, func() { w.book.declared = true })
 				w.at(3*time.Hour, func() { w.command("retry") })

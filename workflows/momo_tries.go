@@ -40,7 +40,7 @@ type momoTries struct {
 	full    bool      // the last try failed at the payee's daily limit
 }
 
-// run reports whether the object was paid: by a payout, or by a receipt that an operator found. Otherwise it is owed no more.
+// run reports whether the object was paid: by a payout, or by a receipt that an operator found. Otherwise the object is no longer to be paid.
 func (p *momoTries) run(ctx workflow.Context) bool {
 	p.commands.pass = p.pass
 	defer func() { p.commands.pass = nil }()
@@ -219,7 +219,7 @@ func (p *momoTries) pass(ctx workflow.Context, name string, ref CommandRef) erro
 		p.again = true
 		return nil
 	case p.rests != "":
-		return refuse(exchange.CodeStateConflict, "The payout takes a retry only. It waits for "+p.rests+".")
+		return refuse(exchange.CodeStateConflict, "The payout accepts only a retry. It waits for "+p.rests+".")
 	case !p.running:
 		return refuse(exchange.CodeStateConflict, "The payout is not being made now.")
 	}

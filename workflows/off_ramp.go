@@ -68,10 +68,10 @@ func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
 // open writes the order; the update "open" returns the outcome. If no escrow address is free, it first tries to add one to
 // the pool.
 func (f *offRamp) open(ctx workflow.Context) {
-	in, grown := activities.OpenOffRampInput{Request: f.in.Request, Actor: f.in.Actor}, 0
+	in, provisioned := activities.OpenOffRampInput{Request: f.in.Request, Actor: f.in.Actor}, 0
 	f.sale = open(ctx, &f.flow, "Open the order", offRamps.OpenOffRamp, in, func(err error) bool {
-		grown++
-		return grown <= maxGrowth && isExhausted(err) && f.provision(ctx)
+		provisioned++
+		return provisioned <= maxProvisions && isExhausted(err) && f.provision(ctx)
 	})
 	f.order = f.sale.OpenedOrder
 	if f.refusal != nil {
@@ -82,11 +82,11 @@ func (f *offRamp) open(ctx workflow.Context) {
 		show(ctx, AttrNetwork.ValueSet(string(f.order.Network)), AttrAsset.ValueSet(string(f.order.Asset)),
 			AttrMerchantID.ValueSet(f.order.MerchantID.String()), AttrDeadline.ValueSet(f.expiresAt))
 	}
-	f.tell(ctx, "the crypto", f.expiresAt)
+	f.showWait(ctx, "the crypto", f.expiresAt)
 }
 
-// maxGrowth is how often an order asks for another address after other orders took the new one first.
-const maxGrowth = 3
+// maxProvisions is how often an order asks for another address after other orders took the new one first.
+const maxProvisions = 3
 
 // isExhausted reports whether no escrow address is free.
 func isExhausted(err error) bool {

@@ -86,7 +86,7 @@ func (f *offRamp) afterMovement(ctx workflow.Context, h activities.DepositApplie
 			f.expiresAt = again
 		}
 		show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrWaitingFor.ValueSet(WaitsForDepositor), AttrDeadline.ValueSet(f.expiresAt))
-		f.tell(ctx, "the crypto: a reorganisation of the network removed the first deposit", f.expiresAt)
+		f.showWait(ctx, "the crypto: a reorganisation of the network removed the first deposit", f.expiresAt)
 	case exchange.OrderProcessing, exchange.OrderCompleted, exchange.OrderCancelled, exchange.OrderFailed: // run goes on with these
 	}
 }

@@ -105,7 +105,7 @@ func depositing() []sell {
 			},
 		},
 		{
-			name: "a second deposit of which no signal tells", status: sold, detail: none, check: took(2, exchange.TakenDuplicate),
+			name: "a second deposit without a signal", status: sold, detail: none, check: took(2, exchange.TakenDuplicate),
 			set: func(m *market) {
 				m.deposit(min, 1, crypto("10"))
 				m.at(2*min+5*time.Second, m.comes(2, exchange.DepositFinal, crypto("10"), false))
@@ -129,7 +129,7 @@ func givingUp() []sell {
 			},
 		},
 		{
-			name: "cancelled while a deposit comes of which no signal tells", status: sold, detail: none, check: responded("cancel", exchange.CodeStateConflict),
+			name: "cancelled while a deposit comes without a signal", status: sold, detail: none, check: responded("cancel", exchange.CodeStateConflict),
 			set: func(m *market) {
 				m.at(min, m.comes(1, exchange.DepositSeen, crypto("10"), false))
 				m.at(2*min, m.cancel)

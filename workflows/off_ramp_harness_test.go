@@ -31,18 +31,18 @@ type market struct {
 	answers  map[string]error
 	rejected map[string]bool
 
-	order     exchange.Order
-	lease     bool // the order holds an address
-	exhausted int  // how often no address is free
-	full      bool // the pool has its maximum size
-	grown     int
-	deposits  map[uuid.UUID]exchange.ChainDeposit
-	claims    map[uuid.UUID]exchange.DepositVerdict
-	said      []exchange.Verdict // by the screener, one for each query; the last one repeats
-	asked     int
-	fault     func(call string) error // called before the effect
-	lost      func(call string) error // called after it
-	commands  map[uuid.UUID]activities.Proof
+	order       exchange.Order
+	lease       bool // the order holds an address
+	exhausted   int  // how often no address is free
+	full        bool // the pool has its maximum size
+	provisioned int
+	deposits    map[uuid.UUID]exchange.ChainDeposit
+	claims      map[uuid.UUID]exchange.DepositVerdict
+	said        []exchange.Verdict // by the screener, one for each query; the last one repeats
+	asked       int
+	fault       func(call string) error // called before the effect
+	lost        func(call string) error // called after it
+	commands    map[uuid.UUID]activities.Proof
 
 	payouts  []momoOutcome // by try; the last one repeats
 	tries    []int

@@ -16,7 +16,7 @@ func (m *market) OpenOffRamp(_ context.Context, r exchange.OrderRequest, _ excha
 		if m.order.ID == r.ID {
 			return m.order, nil
 		}
-		if m.exhausted > m.grown {
+		if m.exhausted > m.provisioned {
 			return exchange.Order{}, exchange.Errorf(exchange.CodeEscrowExhausted, "every address is in use")
 		}
 		m.lease = true
@@ -202,7 +202,7 @@ func (m *market) escrowRoom(context.Context, activities.EscrowRoomInput) (activi
 
 func (m *market) makeWallet(_ context.Context, r exchange.WalletRequest) (activities.MadeWallet, error) {
 	return step(m, "MakeWallet", func() (activities.MadeWallet, error) {
-		m.grown++
+		m.provisioned++
 		return activities.MadeWallet{WalletID: r.ID, Address: "TNew"}, nil
 	})
 }

@@ -121,7 +121,7 @@ func screened() []sell {
 			},
 		},
 		{
-			name: "an order that nobody may resolve", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+			name: "an order that can't be resolved", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonDepositDenied},
 			set: func(m *market) {
 				m.said = []exchange.Verdict{exchange.VerdictHit}
@@ -151,7 +151,7 @@ func screened() []sell {
 			},
 		},
 		{
-			name: "denied while a person is called because of the float, and cleared at once", status: sold, detail: none,
+			name: "denied while it is parked because of the float, and cleared at once", status: sold, detail: none,
 			parked: []workflows.Reason{workflows.ReasonMomoFloat},
 			set: func(m *market) {
 				short := momoOutcome{after: 40 * min, result: workflows.MomoPayoutResult{Reason: "momo-float", Class: "float"}}
@@ -221,7 +221,7 @@ func payingOut() []sell {
 			},
 		},
 		{
-			name: "declared not made by two persons: given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: tried(1),
+			name: "declared not made by two officers: given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: tried(1),
 			set: func(m *market) {
 				m.payouts = []momoOutcome{wasRefused("declared", "momo-refused", "declared")}
 				m.deposit(min, 1, crypto("10"))

@@ -80,7 +80,7 @@ func (f *onRamp) open(ctx workflow.Context) {
 	if f.in.Request.Seen == (exchange.SeenOffer{}) { // else the flow was started with them
 		show(ctx, attributesOf(f.order)...)
 	}
-	f.tell(ctx, "the payer", f.order.ExpiresAt)
+	f.showWait(ctx, "the payer", f.order.ExpiresAt)
 }
 
 // deliver pays out the crypto and settles with the vendor. Only an operator can end it otherwise.

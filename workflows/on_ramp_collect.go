@@ -99,7 +99,7 @@ func (f *onRamp) submit(ctx workflow.Context, n int) {
 			f.order.Detail = exchange.WaitOutcome
 		}
 		f.commands.unpark(ctx, WaitsForPayer)
-		f.tell(ctx, "the payer", f.order.ExpiresAt)
+		f.showWait(ctx, "the payer", f.order.ExpiresAt)
 	default:
 		f.turnedDown(ctx, s)
 	}
@@ -108,7 +108,7 @@ func (f *onRamp) submit(ctx workflow.Context, n int) {
 // turnedDown handles a prompt that the operator did not accept, so that it can't be paid.
 func (f *onRamp) turnedDown(ctx workflow.Context, s activities.Submitted) {
 	f.order.Detail = exchange.WaitRetry
-	f.tell(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
+	f.showWait(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
 	switch {
 	case s.Transient && f.repeats < maxRepeats && len(f.prompts) < maxPrompts:
 		f.repeats++
@@ -166,7 +166,7 @@ func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmI
 		if wasOpen && !f.expired(workflow.Now(ctx)) {
 			f.mark(ctx, exchange.WaitRetry)
 			f.commands.unpark(ctx, WaitsForPayer)
-			f.tell(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
+			f.showWait(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
 		}
 	default: // nothing is decided: looked at again later
 	}
@@ -226,7 +226,7 @@ func (f *onRamp) outlive(ctx workflow.Context, p *prompt) {
 		f.mark(ctx, exchange.WaitOutcome)
 	}
 	show(ctx, AttrWaitingFor.ValueSet(WaitsForMomo), AttrDeadline.ValueSet(f.giveUpAt))
-	f.tell(ctx, "the mobile money operator, for the outcome of the last prompt", f.giveUpAt)
+	f.showWait(ctx, "the mobile money operator, for the outcome of the last prompt", f.giveUpAt)
 }
 
 // giveUp parks the flow because the outcome of a prompt stays unknown. The checks go on.
@@ -278,7 +278,7 @@ func (f *onRamp) decide(ctx workflow.Context, d decision) {
 // exception.
 func (f *onRamp) settle(ctx workflow.Context, d decision, current *prompt) {
 	if current != nil {
-		f.examine(ctx, current, activities.ConfirmInput{AttemptID: current.id, Thorough: true, Vouch: d.proof})
+		f.examine(ctx, current, activities.ConfirmInput{AttemptID: current.id, Thorough: true, Attestation: d.proof})
 		if !f.pending() {
 			return
 		}

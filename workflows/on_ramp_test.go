@@ -152,7 +152,7 @@ func collecting() []story {
 		{name: "callback before the answer", payers: []payer{{code: "0", early: true}}, status: done, detail: none},
 		{name: "callback before a lost answer", payers: []payer{{code: "0", early: true, deaf: true}}, status: done, detail: none},
 		{
-			name: "questions unanswered, a notice vouches", status: done, detail: none,
+			name: "questions unanswered, a notice confirms", status: done, detail: none,
 			payers: []payer{{code: "0", after: 5 * time.Second, mute: true, confirms: true}},
 		},
 		{
@@ -290,7 +290,7 @@ func collecting() []story {
 			people: func(w *harness) { w.at(5*min, func() { w.command("retry") }) }, check: wants("retry", ""),
 		},
 		{
-			name: "prompts are refused and nobody helps", payers: []payer{{refuse: "403.002.1001", config: true}},
+			name: "prompts are refused and no operator helps", payers: []payer{{refuse: "403.002.1001", config: true}},
 			status: exchange.OrderCancelled, detail: exchange.DetailExpired,
 		},
 		{

@@ -125,7 +125,7 @@ func payloads() map[string]any {
 		"retry_payout_input":  &activities.RetryPayoutInput{PaymentID: id(6), Proof: proof},
 		"prompt_input":        &activities.PromptInput{OrderID: id(1), N: 1, Home: "on-ramp:x"},
 		"submitted":           &activities.Submitted{AttemptID: id(5), State: exchange.Refused, Code: "1", Transient: true, Config: true},
-		"confirm_input":       &activities.ConfirmInput{AttemptID: id(5), Thorough: true, Vouch: proof},
+		"confirm_input":       &activities.ConfirmInput{AttemptID: id(5), Thorough: true, Attestation: proof},
 		"confirmed": &activities.Confirmed{
 			AttemptID: id(5), State: activities.PaymentPaid, Soft: true, Code: "0", Order: state, Kind: "over", PaymentID: id(6), RefundID: id(7),
 			Exception: id(12), Undecided: true, Owed: true,
@@ -146,7 +146,7 @@ func payloads() map[string]any {
 		"transfer_input":         &workflows.TransferInput{Request: transferSample(), Actor: actor},
 		"transfer_result":        &workflows.TransferResult{TransferID: id(20), Status: exchange.TransferCompleted, Detail: exchange.WaitNothing},
 		"transfer_opened":        &workflows.TransferOpened{TransferID: id(20)},
-		"transfer_ack":           &workflows.TransferAck{Status: exchange.TransferCancelled, Detail: exchange.DetailByPerson},
+		"transfer_ack":           &workflows.TransferAck{Status: exchange.TransferCancelled, Detail: exchange.DetailBySender},
 		"approval_ref":           &workflows.ApprovalRef{Token: "token"},
 		"crypto_payout_transfer": &workflows.CryptoPayoutInput{PaymentID: id(6), TransferID: id(20), Network: exchange.Tron},
 		"open_transfer_input":    &activities.OpenTransferInput{Request: transferSample(), Actor: actor},
@@ -176,7 +176,7 @@ func payloads() map[string]any {
 		},
 		"close_off_ramp_input": &activities.CloseOffRampInput{OrderID: id(1), Detail: exchange.DetailExpired, Actor: actor},
 		"apply_deposit_input":  &activities.ApplyDepositInput{OrderID: id(1), DepositID: id(12)},
-		"deposit_heard": &activities.DepositApplied{
+		"deposit_applied": &activities.DepositApplied{
 			Outcome: string(exchange.TakenMismatch), OrderState: state, Crypto: money.Must(money.USDT, "10"), Fiat: money.Must(money.KES, "1293"),
 			RefundID: id(7), ExceptionID: id(12),
 		},

@@ -112,10 +112,11 @@ func (f *ramp) payOutCrypto(ctx workflow.Context, payment uuid.UUID, verb, to st
 // moved shows a new stage.
 func (f *ramp) moved(ctx workflow.Context, stage, waitsFor, words string) {
 	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(stage), AttrWaitingFor.ValueSet(waitsFor))
-	f.tell(ctx, words, time.Time{})
+	f.showWait(ctx, words, time.Time{})
 }
 
-func (f *ramp) tell(ctx workflow.Context, waits string, until time.Time) {
+// showWait shows in the details what the order waits for, and until when.
+func (f *ramp) showWait(ctx workflow.Context, waits string, until time.Time) {
 	f.commands.describe(ctx, f.card(waits, until))
 }
 

@@ -181,7 +181,7 @@ func TestEveryWalletIsComparedOnce(t *testing.T) {
 			}
 			return nil
 		},
-		"a batch that is not heard of": once("RecordComparisons"), "away at the end": once("FinishReconciliation"),
+		"a batch whose response is lost": once("RecordComparisons"), "away at the end": once("FinishReconciliation"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			env, c := newCounting(120, 2)

@@ -103,11 +103,11 @@ var payloadData = regexp.MustCompile(`"data":\s*"([^"]*)"`)
 
 // unfit matches what a public file must not contain: secrets, and names of the machine that made it.
 var unfit = map[string]*regexp.Regexp{
-	"a path of a machine":         regexp.MustCompile(`(^|[^A-Za-z0-9+/=])/(tmp|root|home|work|usr|var|etc|opt|Users)/[^" ]*`),
-	"a token of ours":             regexp.MustCompile(`v4\.(local|public)\.[A-Za-z0-9_-]+`),
-	"something that opens a door": regexp.MustCompile(`"[a-z_]*(password|passkey|secret|credential|private_key|pin|token)":\s*"[^"]*"`),
-	"who ran a step":              regexp.MustCompile(`"identity":\s*"[^"]*"`),
-	"the host of a worker":        regexp.MustCompile(`"name":\s*"[^"]+:[0-9a-f]{8}-[0-9a-f-]{27}"`),
+	"a path of a machine":  regexp.MustCompile(`(^|[^A-Za-z0-9+/=])/(tmp|root|home|work|usr|var|etc|opt|Users)/[^" ]*`),
+	"a token of ours":      regexp.MustCompile(`v4\.(local|public)\.[A-Za-z0-9_-]+`),
+	"a secret":             regexp.MustCompile(`"[a-z_]*(password|passkey|secret|credential|private_key|pin|token)":\s*"[^"]*"`),
+	"who ran a step":       regexp.MustCompile(`"identity":\s*"[^"]*"`),
+	"the host of a worker": regexp.MustCompile(`"name":\s*"[^"]+:[0-9a-f]{8}-[0-9a-f-]{27}"`),
 }
 
 // harmless is what the recorder writes instead.
@@ -153,8 +153,8 @@ func TestEveryFlowHasASample(t *testing.T) {
 	}
 }
 
-// TestNoClosedFlowCallsForAPerson checks that no recorded flow ended while it was parked.
-func TestNoClosedFlowCallsForAPerson(t *testing.T) {
+// TestNoClosedFlowNeedsAttention checks that no recorded flow ended while it was parked.
+func TestNoClosedFlowNeedsAttention(t *testing.T) {
 	type fields struct {
 		Fields map[string]struct {
 			Data []byte `json:"data"`

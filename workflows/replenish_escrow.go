@@ -44,7 +44,7 @@ func ReplenishEscrow(ctx workflow.Context) (EscrowReplenished, error) {
 			out.Short = append(out.Short, d.Network)
 		}
 		wg.Add(1)
-		workflow.GoNamed(ctx, "grow "+string(d.Network), func(ctx workflow.Context) {
+		workflow.GoNamed(ctx, "replenish "+string(d.Network), func(ctx workflow.Context) {
 			defer wg.Done()
 			for _, id := range d.Make {
 				if err := makeEscrow(ctx, d.Network, id, replenishBudget); err != nil {
@@ -83,7 +83,7 @@ func bringKept(ctx workflow.Context, k exchange.KeptDeposit) bool {
 }
 
 // provisionEscrow adds addresses to an exhausted pool for an order, and reports whether to try again. If the pool may not
-// grow, or its signer does not answer in time, the order stays refused; the customer may try later.
+// be extended, or its signer does not answer in time, the order stays refused; the customer may try later.
 func provisionEscrow(ctx workflow.Context, n exchange.Network, order uuid.UUID) bool {
 	in := activities.EscrowRoomInput{Network: n, OrderID: order}
 	room, err := step(ctx, database, "Extend the escrow pool", escrow.EscrowRoom, in)

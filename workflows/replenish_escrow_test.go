@@ -104,7 +104,7 @@ func (p *pools) replenish(t *testing.T) workflows.EscrowReplenished {
 	return out
 }
 
-// grow does what the flow of an order does that found no address.
+// provision does what the flow of an order does that found no address.
 func provision(ctx workflow.Context) (bool, error) {
 	return workflows.ProvisionEscrow(ctx, exchange.Tron, id(1)), nil
 }
@@ -112,14 +112,14 @@ func provision(ctx workflow.Context) (bool, error) {
 func (p *pools) provisions(t *testing.T) bool {
 	t.Helper()
 	p.env.ExecuteWorkflow(provision)
-	var grown bool
+	var extended bool
 	if err := p.env.GetWorkflowError(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.env.GetWorkflowResult(&grown); err != nil {
+	if err := p.env.GetWorkflowResult(&extended); err != nil {
 		t.Fatal(err)
 	}
-	return grown
+	return extended
 }
 
 // A round makes what each pool lacks, with its own signer. A signer that is away does not delay the others.
@@ -167,13 +167,13 @@ func TestForgottenAddressesAreGivenBack(t *testing.T) {
 // An order that found no address tries again if one may be free soon, and is refused otherwise.
 func TestOrdersProvisionThePool(t *testing.T) {
 	for name, c := range map[string]struct {
-		room  exchange.EscrowDemand
-		away  error
-		grown bool
-		made  int
+		room     exchange.EscrowDemand
+		away     error
+		extended bool
+		made     int
 	}{
-		"one is free by now":    {room: exchange.EscrowDemand{Free: 1}, grown: true},
-		"one is made":           {room: exchange.EscrowDemand{Make: []uuid.UUID{id(41)}}, grown: true, made: 1},
+		"one is free by now":    {room: exchange.EscrowDemand{Free: 1}, extended: true},
+		"one is made":           {room: exchange.EscrowDemand{Make: []uuid.UUID{id(41)}}, extended: true, made: 1},
 		"the pool is full":      {room: exchange.EscrowDemand{Short: 1}},
 		"the signer is away":    {room: exchange.EscrowDemand{Make: []uuid.UUID{id(41)}}, away: exchange.Errorf(exchange.CodeUnavailable, "away")},
 		"the network is not on": {room: exchange.EscrowDemand{Make: []uuid.UUID{id(41)}}, away: exchange.Errorf(exchange.CodeUnsupported, "no keys")},
@@ -185,8 +185,8 @@ func TestOrdersProvisionThePool(t *testing.T) {
 				p.away[exchange.Tron] = c.away
 			}
 			start := p.env.Now()
-			if grown := p.provisions(t); grown != c.grown || len(p.made[exchange.Tron]) != c.made {
-				t.Errorf("the pool grew: %t, made %v", grown, p.made)
+			if extended := p.provisions(t); extended != c.extended || len(p.made[exchange.Tron]) != c.made {
+				t.Errorf("the pool was extended: %t, made %v", extended, p.made)
 			}
 			if waited := p.env.Now().Sub(start); waited > 10*time.Second {
 				t.Errorf("the customer waited %s for the response", waited)

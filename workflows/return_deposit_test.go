@@ -277,7 +277,7 @@ func TestReturnDeposit(t *testing.T) {
 			},
 		},
 		{
-			name: "nobody said where to", paid: []string{"TSaid"}, reasons: []workflows.Reason{workflows.ReasonRefundAddress, workflows.ReasonRefundSecond},
+			name: "no address was given", paid: []string{"TSaid"}, reasons: []workflows.Reason{workflows.ReasonRefundAddress, workflows.ReasonRefundSecond},
 			people: func(s *stray) {
 				s.address = ""
 				s.at(time.Hour, func() { s.order(activities.VerbRetry, "") })
@@ -318,7 +318,7 @@ func TestReturnDeposit(t *testing.T) {
 			},
 		},
 		{
-			name: "somebody claimed that it was paid, and nobody proves it", paid: []string{"TGiven"},
+			name: "one source claimed that it was paid, without proof", paid: []string{"TGiven"},
 			reasons: []workflows.Reason{workflows.ReasonRefundClaimed, workflows.ReasonRefundSecond},
 			people: func(s *stray) {
 				s.claimed = true

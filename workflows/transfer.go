@@ -81,14 +81,14 @@ func (f *transfer) open(ctx workflow.Context) {
 	}
 	show(ctx, AttrNetwork.ValueSet(string(f.row.Network)), AttrAsset.ValueSet(string(f.row.Amount.Asset())),
 		AttrMerchantID.ValueSet(f.row.MerchantID.String()), AttrNeedsAttention.ValueSet(false))
-	f.tell(ctx)
+	f.showState(ctx)
 }
 
 // learn stores the transfer's state if it is newer. Answers of two steps may come in any order.
 func (f *transfer) learn(ctx workflow.Context, s activities.TransferState) {
 	if s.Version > f.row.Version {
 		f.row.TransferState = s
-		f.tell(ctx)
+		f.showState(ctx)
 	}
 }
 
@@ -110,13 +110,13 @@ func (f *transfer) screen(ctx workflow.Context) {
 }
 
 // awaitOfficers waits until enough officers approved, one rejected, the sender cancelled the transfer, or the time for a
-// decision is over. Silence is never consent.
+// decision is over. A missing decision never counts as approval.
 func (f *transfer) awaitOfficers(ctx workflow.Context) {
 	if f.lapsesAt.IsZero() {
 		f.lapsesAt = workflow.Now(ctx).Add(exchange.ApprovalLife)
 		show(ctx, AttrDeadline.ValueSet(f.lapsesAt))
 	}
-	f.tell(ctx)
+	f.showState(ctx)
 	was := f.row.Version
 	await(ctx, f.lapsesAt.Sub(workflow.Now(ctx)), "Wait for the officers' decisions", func() bool { return f.row.Version != was })
 	if f.row.Version != was || workflow.Now(ctx).Before(f.lapsesAt) {
@@ -137,7 +137,7 @@ func (f *transfer) queued(ctx workflow.Context) {
 // pay has the chain payment carried out, and waits for an operator when no transaction can be made. The database
 // transaction that completes the payment also completes the transfer.
 func (f *transfer) pay(ctx workflow.Context) {
-	f.tell(ctx)
+	f.showState(ctx)
 	f.imported = false // a later import is another transaction
 	result, err := f.payout(ctx)
 	f.refresh(ctx)

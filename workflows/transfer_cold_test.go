@@ -149,7 +149,7 @@ func TestColdTransfers(t *testing.T) {
 	waits := workflows.ReasonColdWallet
 	for _, s := range []passage{
 		{
-			name: "signed elsewhere", status: sent, detail: nought, reasons: []workflows.Reason{waits},
+			name: "signed elsewhere", status: sent, detail: none, reasons: []workflows.Reason{waits},
 			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.asksPayload("payload") })
 				w.at(2*whenParked, func() { w.brings("import", "good") })
@@ -163,7 +163,7 @@ func TestColdTransfers(t *testing.T) {
 			},
 		},
 		{
-			name: "foreign bytes first", status: sent, detail: nought, reasons: []workflows.Reason{waits},
+			name: "foreign bytes first", status: sent, detail: none, reasons: []workflows.Reason{waits},
 			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.brings("bad", "other") })
 				w.at(2*whenParked, func() { w.brings("good", "good") })
@@ -171,14 +171,14 @@ func TestColdTransfers(t *testing.T) {
 			check: answered("bad", exchange.CodeInvalid),
 		},
 		{
-			name: "twice at once", status: sent, detail: nought, reasons: []workflows.Reason{waits},
+			name: "twice at once", status: sent, detail: none, reasons: []workflows.Reason{waits},
 			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.brings("one", "good"); w.brings("two", "good") })
 			},
 			check: answered("two", ""),
 		},
 		{
-			name: "never in a block, then signed again", status: sent, detail: nought, outcomes: []outcome{{dropped: true}, {}},
+			name: "never in a block, then signed again", status: sent, detail: none, outcomes: []outcome{{dropped: true}, {}},
 			reasons: []workflows.Reason{waits, waits},
 			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.brings("one", "good") })
@@ -186,7 +186,7 @@ func TestColdTransfers(t *testing.T) {
 			},
 		},
 		{
-			name: "failed on the chain, then signed again", status: sent, detail: nought, outcomes: []outcome{{reverts: true}, {}},
+			name: "failed on the chain, then signed again", status: sent, detail: none, outcomes: []outcome{{reverts: true}, {}},
 			reasons: []workflows.Reason{waits, workflows.ReasonPayoutFailed, waits},
 			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.brings("one", "good") })
@@ -202,7 +202,7 @@ func TestColdTransfers(t *testing.T) {
 			},
 		},
 		{
-			name: "given back and brought at once", status: sent, detail: nought, reasons: []workflows.Reason{waits},
+			name: "given back and brought at once", status: sent, detail: none, reasons: []workflows.Reason{waits},
 			people: func(w *transferHarness) {
 				w.store.fault = once("GiveUpTransfer") // so that the import is done before it
 				w.at(whenParked, func() { w.order(activities.VerbRefund); w.brings("import", "good") })
@@ -222,7 +222,7 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 	waits := workflows.ReasonColdWallet
 	for _, s := range []passage{
 		{
-			name: "signed elsewhere", status: sent, detail: nought, reasons: []workflows.Reason{waits},
+			name: "signed elsewhere", status: sent, detail: none, reasons: []workflows.Reason{waits},
 			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.asksPayload("payload") })
 				w.at(2*whenParked, func() { w.brings("import", "good") })
@@ -236,7 +236,7 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 			},
 		},
 		{
-			name: "the account is not opened at first", status: sent, detail: nought, outcomes: []outcome{{reverts: true}, {}}, reasons: []workflows.Reason{waits},
+			name: "the account is not opened at first", status: sent, detail: none, outcomes: []outcome{{reverts: true}, {}}, reasons: []workflows.Reason{waits},
 			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.asksPayload("first") })
 				w.at(2*whenParked, func() { w.asksPayload("second") })
@@ -248,7 +248,7 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 			},
 		},
 		{
-			name: "withdrawn", status: exchange.TransferCancelled, detail: exchange.DetailByPerson, reasons: []workflows.Reason{waits},
+			name: "withdrawn", status: exchange.TransferCancelled, detail: exchange.DetailBySender, reasons: []workflows.Reason{waits},
 			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.asksPayload("payload") })
 				w.at(2*whenParked, func() { w.cancel() })
@@ -270,7 +270,7 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 			},
 		},
 		{
-			name: "it may still be included", status: sent, detail: nought, reasons: []workflows.Reason{waits, waits},
+			name: "it may still be included", status: sent, detail: none, reasons: []workflows.Reason{waits, waits},
 			people: func(w *transferHarness) {
 				w.vault.refuses = exchange.CodeStateConflict
 				w.at(whenParked, func() { w.asksPayload("payload") })
@@ -290,7 +290,7 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 func TestNothingElseIsHandedOut(t *testing.T) {
 	t.Parallel()
 	passage{
-		name: "not approved", required: 1, cold: true, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
+		name: "not approved", required: 1, cold: true, status: exchange.TransferCancelled, detail: exchange.DetailBySender,
 		people: func(w *transferHarness) {
 			w.at(time.Minute, func() { w.asksPayload("payload"); w.brings("import", "good") })
 			w.at(time.Hour, func() { w.cancel() })
@@ -301,7 +301,7 @@ func TestNothingElseIsHandedOut(t *testing.T) {
 		},
 	}.play(t)
 	passage{
-		name: "hot", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
+		name: "hot", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailBySender,
 		people: func(w *transferHarness) {
 			w.at(time.Minute, func() { w.asksPayload("payload") })
 			w.at(time.Hour, func() { w.cancel() })

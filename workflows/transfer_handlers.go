@@ -67,7 +67,7 @@ func (f *transfer) admitCancel(Actor) error {
 	return nil
 }
 
-// onCancel asks the database, which alone knows whether something was signed. The flow goes on with the state of the row.
+// onCancel asks the database: only its rows show whether something was signed. The flow goes on with the state of the row.
 func (f *transfer) onCancel(ctx workflow.Context, a Actor) (TransferAck, error) {
 	if err := f.hasOpened(ctx); err != nil {
 		return TransferAck{}, err
@@ -92,7 +92,7 @@ func (f *transfer) finish(ctx workflow.Context) (TransferResult, error) {
 	if f.row.Status == "" { // refused
 		return TransferResult{TransferID: f.in.Request.ID, Detail: words(f.refusal)}, nil
 	}
-	f.tell(ctx)
+	f.showState(ctx)
 	return TransferResult{TransferID: f.row.TransferID, Status: f.row.Status, Detail: f.row.Detail}, nil
 }
 
@@ -122,8 +122,8 @@ func (f *transfer) waitsFor() string {
 	return WaitsForNothing
 }
 
-// tell shows the state of the transfer, unless the flow is parked: then the details show the park reason.
-func (f *transfer) tell(ctx workflow.Context) {
+// showState shows the state of the transfer, unless the flow is parked: then the details show the park reason.
+func (f *transfer) showState(ctx workflow.Context) {
 	if f.row.Status == "" {
 		return
 	}

@@ -159,12 +159,12 @@ func (w *transferHarness) play(t checker) workflows.TransferResult {
 	if err := w.env.GetWorkflowResult(&r); err != nil {
 		t.Fatal(err)
 	}
-	w.honest(t, r)
+	w.checkConsistent(t, r)
 	return r
 }
 
-// honest checks what must hold after every scenario, against the network's own book.
-func (w *transferHarness) honest(t checker, r workflows.TransferResult) {
+// checkConsistent checks what must hold after every scenario, against the network's own book.
+func (w *transferHarness) checkConsistent(t checker, r workflows.TransferResult) {
 	t.Helper()
 	row := w.row()
 	paid := w.chain.paid(w.ask.ID)

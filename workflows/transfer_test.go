@@ -75,20 +75,20 @@ func noted(want ...exchange.Code) func(*testing.T, *transferHarness) {
 }
 
 const (
-	whenPending  = 2 * time.Second
-	whenParked   = time.Hour
-	sent, nought = exchange.TransferCompleted, exchange.WaitNothing
+	whenPending = 2 * time.Second
+	whenParked  = time.Hour
+	sent        = exchange.TransferCompleted
 )
 
 func screeningPassages() []passage {
 	return []passage{
-		{name: "internal", internal: true, status: sent, detail: nought, check: func(t *testing.T, w *transferHarness) {
+		{name: "internal", internal: true, status: sent, detail: none, check: func(t *testing.T, w *transferHarness) {
 			answered("open", "")(t, w)
 			if w.screener.asked != 0 {
 				t.Error("a recipient in our custody was screened")
 			}
 		}},
-		{name: "external", status: sent, detail: nought},
+		{name: "external", status: sent, detail: none},
 		{
 			name: "on the deny list", status: exchange.TransferBlocked, detail: exchange.DetailReleased, reasons: []workflows.Reason{workflows.ReasonBlocked},
 			people: func(w *transferHarness) {
@@ -116,12 +116,12 @@ func screeningPassages() []passage {
 		},
 		{
 			name: "the screener does not know, later it does", answers: []answer{{verdict: exchange.VerdictUnknown}, {verdict: exchange.VerdictClear}},
-			status: sent, detail: nought, reasons: []workflows.Reason{workflows.ReasonScreening},
+			status: sent, detail: none, reasons: []workflows.Reason{workflows.ReasonScreening},
 			people: func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
 		},
 		{
 			name: "the screener is silent, a retry signal asks again", answers: []answer{noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, {verdict: exchange.VerdictClear}},
-			status: sent, detail: nought, reasons: []workflows.Reason{workflows.ReasonScreening},
+			status: sent, detail: none, reasons: []workflows.Reason{workflows.ReasonScreening},
 			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
 			},
@@ -132,8 +132,8 @@ func screeningPassages() []passage {
 			people: func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) },
 		},
 		{
-			name: "given up while nobody knows", answers: []answer{{verdict: exchange.VerdictUnknown}}, status: exchange.TransferCancelled,
-			detail: exchange.DetailByPerson, reasons: []workflows.Reason{workflows.ReasonScreening},
+			name: "given up while the screening is unknown", answers: []answer{{verdict: exchange.VerdictUnknown}}, status: exchange.TransferCancelled,
+			detail: exchange.DetailBySender, reasons: []workflows.Reason{workflows.ReasonScreening},
 			people: func(w *transferHarness) { w.at(whenParked, func() { w.cancel() }) }, check: answered("cancel", ""),
 		},
 	}
@@ -144,15 +144,15 @@ func approvalPassages() []passage {
 		w.at(at, func() { w.decide("approve", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
 	}
 	return []passage{
-		{name: "approved through the API", required: 1, status: sent, detail: nought, people: func(w *transferHarness) { approve(w, whenPending) }, check: answered("approve", "")},
+		{name: "approved through the API", required: 1, status: sent, detail: none, people: func(w *transferHarness) { approve(w, whenPending) }, check: answered("approve", "")},
 		{
-			name: "approved by signal", required: 1, status: sent, detail: nought, check: noted(),
+			name: "approved by signal", required: 1, status: sent, detail: none, check: noted(),
 			people: func(w *transferHarness) {
 				w.at(whenPending, func() { w.knock(workflows.SignalApprove, w.token(1, exchange.Approve)) })
 			},
 		},
 		{
-			name: "two persons by two doors", required: 2, status: sent, detail: nought,
+			name: "two officers, one by the API and one by a signal", required: 2, status: sent, detail: none,
 			people: func(w *transferHarness) {
 				w.at(whenPending, func() {
 					again := w.token(1, exchange.Approve)
@@ -194,7 +194,7 @@ func approvalPassages() []passage {
 			check: noted(exchange.CodeNotFound, exchange.CodeNotFound, exchange.CodeNotFound, exchange.CodeNotFound, exchange.CodeExpired),
 		},
 		{
-			name: "a flood of signals is noted a hundred times and the API still decides", required: 1, status: sent, detail: nought,
+			name: "a flood of signals is noted a hundred times and the API still decides", required: 1, status: sent, detail: none,
 			people: func(w *transferHarness) {
 				w.at(whenPending, func() {
 					for range 120 {
@@ -210,13 +210,13 @@ func approvalPassages() []passage {
 				}
 			},
 		},
-		{name: "nobody decides", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailLapsed},
+		{name: "no officer decides", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailLapsed},
 		{
 			name: "one decides and the second never does", required: 2, status: exchange.TransferCancelled, detail: exchange.DetailLapsed,
 			people: func(w *transferHarness) { approve(w, 24*time.Hour) },
 		},
 		{
-			name: "given up while officers think", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
+			name: "given up while officers think", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailBySender,
 			people: func(w *transferHarness) {
 				w.at(time.Hour, func() {
 					late := w.token(1, exchange.Approve)
@@ -227,7 +227,7 @@ func approvalPassages() []passage {
 			check: answered("cancel", ""),
 		},
 		{
-			name: "no approval required", status: sent, detail: nought, outcomes: []outcome{{slow: 20 * time.Second}},
+			name: "no approval required", status: sent, detail: none, outcomes: []outcome{{slow: 20 * time.Second}},
 			check: answered("approve", exchange.CodeStateConflict),
 			people: func(w *transferHarness) {
 				w.at(10*time.Second, func() { w.decide("approve", workflows.UpdateApprove, "made up") })
@@ -238,10 +238,10 @@ func approvalPassages() []passage {
 
 func payingPassages() []passage {
 	return []passage{
-		{name: "dropped and signed anew", outcomes: []outcome{{dropped: true}, {}}, status: sent, detail: nought},
-		{name: "reorganised away", internal: true, outcomes: []outcome{{reorg: true}}, status: sent, detail: nought},
+		{name: "dropped and signed anew", outcomes: []outcome{{dropped: true}, {}}, status: sent, detail: none},
+		{name: "reorganised away", internal: true, outcomes: []outcome{{reorg: true}}, status: sent, detail: none},
 		{
-			name: "failed on the chain, tried again", outcomes: []outcome{{reverts: true}, {}}, status: sent, detail: nought,
+			name: "failed on the chain, tried again", outcomes: []outcome{{reverts: true}, {}}, status: sent, detail: none,
 			reasons: []workflows.Reason{workflows.ReasonPayoutFailed},
 			people:  func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
 		},
@@ -257,16 +257,16 @@ func payingPassages() []passage {
 		},
 		{
 			name: "can't be built, given up by its sender", outcomes: []outcome{{refused: chain.ReasonBlocked}}, status: exchange.TransferCancelled,
-			detail: exchange.DetailByPerson, reasons: []workflows.Reason{workflows.ReasonPayoutBlocked},
+			detail: exchange.DetailBySender, reasons: []workflows.Reason{workflows.ReasonPayoutBlocked},
 			people: func(w *transferHarness) { w.at(whenParked, func() { w.cancel() }) }, check: answered("cancel", ""),
 		},
 		{
-			name: "the signer refuses, then signs", outcomes: []outcome{{trouble: exchange.Errorf(exchange.CodeForbidden, "over the ceiling")}, {}}, status: sent, detail: nought,
+			name: "the signer refuses, then signs", outcomes: []outcome{{trouble: exchange.Errorf(exchange.CodeForbidden, "over the ceiling")}, {}}, status: sent, detail: none,
 			reasons: []workflows.Reason{workflows.ReasonPayoutSigning},
 			people:  func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
 		},
 		{
-			name: "too late to give up", outcomes: []outcome{{slow: time.Minute}}, status: sent, detail: nought,
+			name: "too late to give up", outcomes: []outcome{{slow: time.Minute}}, status: sent, detail: none,
 			people: func(w *transferHarness) { w.at(30*time.Second, func() { w.cancel() }) }, check: answered("cancel", exchange.CodeStateConflict),
 		},
 		{
@@ -275,7 +275,7 @@ func payingPassages() []passage {
 			people:  func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) },
 		},
 		{
-			name: "cold, given up by its sender", cold: true, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
+			name: "cold, given up by its sender", cold: true, status: exchange.TransferCancelled, detail: exchange.DetailBySender,
 			reasons: []workflows.Reason{workflows.ReasonColdWallet},
 			people:  func(w *transferHarness) { w.at(whenParked, func() { w.cancel() }) },
 		},

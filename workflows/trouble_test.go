@@ -141,7 +141,7 @@ func TestSignerTrouble(t *testing.T) {
 			},
 		},
 		{
-			name: "signed and not heard of", status: exchange.OrderCompleted, detail: exchange.WaitNothing,
+			name: "signed, and the response was lost", status: exchange.OrderCompleted, detail: exchange.WaitNothing,
 			people: func(w *harness) { w.store.lost = once("SaveSignedAttempt") },
 			check: all(parkedWith(), func(t *testing.T, w *harness) {
 				if w.chain.built != 1 {

@@ -79,10 +79,10 @@ func TestWalletWhoseKeyIsMadeTwice(t *testing.T) {
 	t.Parallel()
 	for name, trouble := range map[string]func(*harness){
 		"not stored": func(w *harness) { w.store.fault = once("CreateWallet") },
-		"stored and not heard of": func(w *harness) {
+		"stored, and the response was lost": func(w *harness) {
 			w.store.lost = once("CreateWallet")
 		},
-		"done and not heard of": func(w *harness) {
+		"done, and the response was lost": func(w *harness) {
 			w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Hour, Interceptors: []interceptor.WorkerInterceptor{&dying{faults: &faults{deaths: map[int]bool{1: true}}}}})
 		},
 	} {

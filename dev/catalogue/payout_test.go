@@ -135,7 +135,7 @@ func TestCatalogue15_TheResultOfARefusalIsLost(t *testing.T) {
 // its receipt.
 func TestCatalogue16_ResultAndStatusDisagree(t *testing.T) {
 	t.Parallel()
-	each(t, map[string]string{"the status says Failed": "68", "the status tells another amount": "73"}, func(w *harness, magic string) {
+	each(t, map[string]string{"the status says Failed": "68", "the status reports another amount": "73"}, func(w *harness, magic string) {
 		r := w.request(magic)
 		w.giveBack(r, after(time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
 			refund := w.refund()

@@ -229,7 +229,7 @@ func TestCatalogue15_TheResultOfASaleIsLost(t *testing.T) {
 // Case 16, for a sale: result and status contradict each other. No crypto goes back meanwhile, even by command.
 func TestCatalogue16_ResultAndStatusOfASaleDisagree(t *testing.T) {
 	t.Parallel()
-	sales(t, map[string]string{"the status says Failed": "68", "the status tells another amount": "73"}, func(w *harness, magic string) {
+	sales(t, map[string]string{"the status says Failed": "68", "the status reports another amount": "73"}, func(w *harness, magic string) {
 		r := w.sale(magic)
 		o := w.sell(r,
 			after(2*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {

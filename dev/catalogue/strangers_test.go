@@ -50,7 +50,7 @@ func TestCatalogue10_APromptAndAPaymentByHand(t *testing.T) {
 }
 
 // Case 11: a payment names an unknown account. No order changes, and the money waits for an operator.
-func TestCatalogue11_TheAccountIsNobodys(t *testing.T) {
+func TestCatalogue11_TheAccountIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	r := w.request("12") // declined
@@ -181,7 +181,7 @@ func (w *harness) forge(r exchange.OrderRequest) {
 
 // Case 21, by outsiders: a post to a guessed address reaches no flow, and a forged notice of a payment to our number is
 // not in the operator's list.
-func TestCatalogue21_ANoticeToNobody(t *testing.T) {
+func TestCatalogue21_ANoticeToAnUnknownAddress(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	r := w.request("12") // declined

@@ -182,7 +182,7 @@ func TestSolanaColdWallet(t *testing.T) {
 		t.Fatalf("%+v, %v", closed, err)
 	}
 	by := storetest.PrincipalOf(o.customer)
-	if _, err := o.db.CancelTransfer(t.Context(), second.ID, exchange.DetailByPerson, by); exchange.CodeOf(err) != exchange.CodeStateConflict {
+	if _, err := o.db.CancelTransfer(t.Context(), second.ID, exchange.DetailBySender, by); exchange.CodeOf(err) != exchange.CodeStateConflict {
 		t.Errorf("cancelled before the nonce account was advanced: %v", err)
 	}
 	if out, err := signing.CompleteColdPayment(t.Context(), activities.SignInput{PaymentID: second.PaymentID}); err == nil {
@@ -192,7 +192,7 @@ func TestSolanaColdWallet(t *testing.T) {
 	if _, err := o.cold.ImportColdPayment(t.Context(), in); err == nil {
 		t.Error("accepted after it was withdrawn")
 	}
-	if ended, err := o.db.CancelTransfer(t.Context(), second.ID, exchange.DetailByPerson, by); err != nil || ended.Status != exchange.TransferCancelled {
+	if ended, err := o.db.CancelTransfer(t.Context(), second.ID, exchange.DetailBySender, by); err != nil || ended.Status != exchange.TransferCancelled {
 		t.Errorf("%s, %v", ended.Status, err)
 	}
 

@@ -124,7 +124,7 @@ func (w *harness) needsAttention(ctx context.Context, flow string) (bool, error)
 
 func (w *harness) parked(t *testing.T, flow string) {
 	t.Helper()
-	eventually(t, flow+" asks for a person", func() error {
+	eventually(t, flow+" waits for an operator", func() error {
 		parked, err := w.needsAttention(t.Context(), flow)
 		if err == nil && !parked {
 			err = errors.New("visibility does not show it")

@@ -32,7 +32,7 @@ func TestFlows(t *testing.T) {
 		}{
 			{"reverted payouts wait for an operator", reverted},
 			{"a dropped transaction is rebuilt only after it expired", dropped},
-			{"a reorganised block takes nobody's money", reorganised},
+			{"a reorganised block takes no money", reorganised},
 			{"happy", happy},
 			{"by shillings", byFiat},
 			{"declined", declined},

@@ -27,7 +27,7 @@ const (
 	question = "it asks the operator a question; the answer that is lost is asked for again"
 	another  = "the same methods of the store are played under another activity"
 	reading  = "it changes nothing"
-	float    = "it writes down what the operator says that it holds and took; who waits for float and is not told looks later anyway"
+	float    = "it records the operator's balances and charges; a flow that waits for float and is not notified checks later anyway"
 )
 
 // exemptions are by activity or by kind of step.

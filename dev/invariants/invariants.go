@@ -33,7 +33,7 @@ LEFT JOIN (SELECT account_id, sum(amount) AS sum FROM ledger_lines GROUP BY acco
 WHERE a.posted <> coalesce(CASE WHEN a.debit_normal THEN l.sum ELSE -l.sum END, 0)`
 
 // What came to an escrow address and was not taken for its order lies in suspense until a person decides about it, and so
-// does what came to an address of ours on a network where it is nobody's.
+// does what came to an address of ours on a network where it has no owner.
 const owed = `
 SELECT c.code || ' holds ' || c.posted || ', owes ' || coalesce(b.posted, 0) || ' and has ' || s.lies || ' in suspense' FROM ledger_accounts c
 JOIN wallets w ON w.id = c.owner_id

@@ -93,7 +93,7 @@ func (Notices) ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchang
 	case exchange.CallbackBalance:
 		return nil, exchange.Errorf(exchange.CodeMalformed, "A balance is not an observation of a payment.")
 	default:
-		return nil, exchange.Errorf(exchange.CodeMalformed, "The kind of callback is not known.")
+		return nil, exchange.Errorf(exchange.CodeMalformed, "The kind of callback is unknown.")
 	}
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ lines AS MATERIALIZED (
     SELECT l.*, row_number() OVER () AS n
     FROM jsonb_to_recordset($1::jsonb) AS l (at timestamptz, actor text, role text, ip text, request_id text, action text, object_type text,
         object_id uuid, before jsonb, after jsonb, event boolean, owner_id uuid, vendor_id uuid)),
-told AS (
+appended AS (
     INSERT INTO events (cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at)
     SELECT p.cursor + l.n, l.object_type, l.object_id,
         coalesce((SELECT max(sequence) FROM events e WHERE e.object_type = l.object_type AND e.object_id = l.object_id), 0)

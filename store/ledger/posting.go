@@ -33,7 +33,7 @@ type holdState struct {
 	was, now decimal.Decimal // the reserved amount before and after this round
 	status   exchange.HoldStatus
 	object   exchange.Hold
-	born     bool // created in this round
+	created  bool // created in this round
 	changed  bool
 }
 
@@ -236,7 +236,7 @@ func (bk *book) hold(op exchange.HoldOp, touched map[int64]accountState) (wait b
 	if h == nil {
 		return false, exchange.Errorf(exchange.CodeNotFound, "There is no hold %s.", op.Hold.ID)
 	}
-	if h.born {
+	if h.created {
 		return true, nil
 	}
 	if op.Verb == exchange.HoldGrow {
@@ -257,7 +257,7 @@ func (bk *book) hold(op exchange.HoldOp, touched map[int64]accountState) (wait b
 		return false, err
 	}
 	if parent := bk.holds[h.parent]; op.Verb == exchange.HoldReturn && parent != nil && parent.status == exchange.HoldHeld {
-		if parent.born {
+		if parent.created {
 			return true, nil
 		}
 		bk.move(parent, parent.now.Add(h.now), exchange.HoldHeld, touched)
@@ -277,14 +277,14 @@ func (bk *book) create(op exchange.HoldOp, touched map[int64]accountState) (wait
 	}
 	h := &holdState{
 		id: op.Hold.ID.String(), key: op.Hold.Key, account: account, placed: amount, now: amount,
-		status: exchange.HoldHeld, object: op.Hold, born: true,
+		status: exchange.HoldHeld, object: op.Hold, created: true,
 	}
 	if op.Verb == exchange.HoldSplit {
 		parent := bk.holds[op.Hold.ParentID.String()]
 		switch {
 		case parent == nil:
 			return false, exchange.Errorf(exchange.CodeNotFound, "There is no hold %s.", op.Hold.ParentID)
-		case parent.born:
+		case parent.created:
 			return true, nil
 		case parent.status != exchange.HoldHeld:
 			return false, exchange.Errorf(exchange.CodeStateConflict, "A hold that is %s can't be split.", parent.status)
@@ -362,7 +362,7 @@ func (b *bookkeeper) write(ctx context.Context, bk *book) error {
 	var freed, grown []*holdState
 	for _, h := range bk.holds {
 		switch {
-		case h.born || !h.changed:
+		case h.created || !h.changed:
 		case h.status != exchange.HoldHeld || h.now.LessThanOrEqual(h.was):
 			freed = append(freed, h)
 		default:

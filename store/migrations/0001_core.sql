@@ -93,7 +93,7 @@ END $$;
 -- +goose StatementBegin
 CREATE PROCEDURE moves_by(t text, machine text) LANGUAGE plpgsql AS $$
 BEGIN
-    EXECUTE format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON %I FOR EACH ROW EXECUTE FUNCTION check_transition(%L)', t || '_born', t, machine);
+    EXECUTE format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON %I FOR EACH ROW EXECUTE FUNCTION check_transition(%L)', t || '_created', t, machine);
     EXECUTE format('CREATE OR REPLACE TRIGGER %I BEFORE UPDATE ON %I FOR EACH ROW WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION check_transition(%L)',
         t || '_moves', t, machine);
 END $$;
@@ -141,7 +141,7 @@ CREATE TRIGGER users_platform BEFORE UPDATE OR DELETE ON users FOR EACH ROW WHEN
     EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER users_named AFTER INSERT ON users REFERENCING NEW TABLE AS named FOR EACH STATEMENT EXECUTE FUNCTION learn_names();
 CREATE TRIGGER users_renamed AFTER UPDATE ON users REFERENCING NEW TABLE AS named FOR EACH STATEMENT EXECUTE FUNCTION learn_names();
-CREATE TRIGGER users_staff_born BEFORE INSERT ON users FOR EACH ROW WHEN (NEW.is_active AND NEW.role IN ('admin', 'treasury'))
+CREATE TRIGGER users_staff_created BEFORE INSERT ON users FOR EACH ROW WHEN (NEW.is_active AND NEW.role IN ('admin', 'treasury'))
     EXECUTE FUNCTION guard_staff();
 CREATE TRIGGER users_staff_active BEFORE UPDATE ON users FOR EACH ROW
     WHEN (NEW.is_active AND NEW.role IN ('admin', 'treasury') AND (NOT OLD.is_active OR NEW.role <> OLD.role))

@@ -37,7 +37,7 @@ CALL same_columns('ledger_accounts', 'code, kind, asset, debit_normal, may_go_be
 CREATE TRIGGER ledger_accounts_derived BEFORE UPDATE ON ledger_accounts FOR EACH ROW
     WHEN (pg_trigger_depth() = 0 AND (OLD.posted <> NEW.posted OR OLD.held <> NEW.held))
     EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER ledger_accounts_born BEFORE INSERT ON ledger_accounts FOR EACH ROW
+CREATE TRIGGER ledger_accounts_created BEFORE INSERT ON ledger_accounts FOR EACH ROW
     WHEN (NEW.posted <> 0 OR NEW.held <> 0) EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER ledger_accounts_float BEFORE UPDATE ON ledger_accounts FOR EACH ROW
     WHEN (NEW.kind = 'momo_payout' AND NEW.held > OLD.held AND NEW.posted < NEW.held) EXECUTE FUNCTION refuse_float_hold();
@@ -95,7 +95,7 @@ CALL same_columns('holds', 'account_id, key, id, placed');
 CREATE TRIGGER holds_final BEFORE UPDATE ON holds FOR EACH ROW
     WHEN (OLD.status <> 'held')
     EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER holds_born BEFORE INSERT ON holds FOR EACH ROW
+CREATE TRIGGER holds_created BEFORE INSERT ON holds FOR EACH ROW
     WHEN (NEW.status <> 'held' OR NEW.amount <> NEW.placed) EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER holds_applied AFTER INSERT ON holds REFERENCING NEW TABLE AS new_holds
     FOR EACH STATEMENT EXECUTE FUNCTION apply_new_holds();

@@ -67,7 +67,7 @@ CREATE TABLE webhook_endpoints (
     description   text        NOT NULL CHECK (char_length(description) <= 200),
     event_types   text[]      NOT NULL CHECK (cardinality(event_types) <= 50),
     status        text        NOT NULL,
-    status_detail text        NOT NULL CHECK (status_detail IN ('', 'by_person', 'gone', 'failing', 'owner_inactive')),
+    status_detail text        NOT NULL CHECK (status_detail IN ('', 'by_user', 'gone', 'failing', 'owner_inactive')),
     from_cursor   bigint      NOT NULL,
     failing_since timestamptz,
     disabled_at   timestamptz,

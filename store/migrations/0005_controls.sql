@@ -37,7 +37,7 @@ CALL same_columns('control_changes', 'id, kind, subject_id, was, change, propose
 CREATE TRIGGER control_changes_closed BEFORE UPDATE ON control_changes FOR EACH ROW
     WHEN (OLD.status <> 'pending')
     EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER control_changes_persons BEFORE INSERT OR UPDATE ON control_changes FOR EACH ROW EXECUTE FUNCTION check_control_change();
+CREATE TRIGGER control_changes_officers BEFORE INSERT OR UPDATE ON control_changes FOR EACH ROW EXECUTE FUNCTION check_control_change();
 
 -- limit_rises reports whether a limit is raised or lifted. NULL is no limit.
 CREATE FUNCTION limit_rises(was numeric, now numeric) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -27,7 +27,7 @@ CREATE TABLE fx_rates (
 );
 CREATE INDEX fx_rates_created_idx ON fx_rates (created_at DESC, id DESC);
 CALL append_only('fx_rates');
-CREATE TRIGGER fx_rates_born BEFORE INSERT ON fx_rates FOR EACH ROW EXECUTE FUNCTION check_fx_rate();
+CREATE TRIGGER fx_rates_created BEFORE INSERT ON fx_rates FOR EACH ROW EXECUTE FUNCTION check_fx_rate();
 
 -- One version of the fees. Of those that have begun the highest applies; none is retroactive.
 CREATE TABLE fee_profiles (

@@ -25,7 +25,7 @@ CREATE TABLE payment_attempts (
     result_code         text            NOT NULL DEFAULT '', -- the provider's, which only its driver interprets
     -- What the code means. The rules rest on it and never on the code.
     result_class        text            NOT NULL DEFAULT '' CHECK (result_class IN ('', 'payee', 'payee_limit', 'float', 'busy', 'config',
-                                            'credential', 'account', 'denied', 'declared', 'vouched', 'declined', 'payer', 'unanswered')),
+                                            'credential', 'account', 'denied', 'declared', 'attested', 'declined', 'payer', 'unanswered')),
     result_text         text            NOT NULL DEFAULT '',
     receipt             text            NOT NULL DEFAULT '',
     moved               zero_or_more    NOT NULL DEFAULT 0,
@@ -41,7 +41,7 @@ CREATE TABLE payment_attempts (
     CONSTRAINT payment_attempts_object_key UNIQUE (object_type, object_id, id),
     CONSTRAINT payment_attempts_proof CHECK (status <> 'succeeded' OR (receipt <> '' AND moved > 0)),
     -- Officers find a receipt of money that moved, and declare money that did not.
-    CONSTRAINT payment_attempts_class CHECK ((result_class <> 'vouched' OR status = 'succeeded')
+    CONSTRAINT payment_attempts_class CHECK ((result_class <> 'attested' OR status = 'succeeded')
         AND (result_class <> 'declared' OR status IN ('refused', 'failed')))
 );
 -- While one attempt for an object may still move money, a second must not begin.
@@ -86,8 +86,8 @@ CREATE TRIGGER payment_attempts_payee_day BEFORE INSERT ON payment_attempts FOR 
     EXECUTE FUNCTION check_payee_day();
 CREATE TRIGGER payment_attempts_declared BEFORE UPDATE ON payment_attempts FOR EACH ROW
     WHEN (NEW.result_class = 'declared' AND OLD.result_class <> 'declared') EXECUTE FUNCTION check_declared();
-CREATE TRIGGER payment_attempts_vouched BEFORE UPDATE ON payment_attempts FOR EACH ROW
-    WHEN (NEW.direction = 'payout' AND NEW.result_class = 'vouched' AND OLD.result_class <> 'vouched') EXECUTE FUNCTION check_vouched();
+CREATE TRIGGER payment_attempts_attested BEFORE UPDATE ON payment_attempts FOR EACH ROW
+    WHEN (NEW.direction = 'payout' AND NEW.result_class = 'attested' AND OLD.result_class <> 'attested') EXECUTE FUNCTION check_attested();
 CREATE TRIGGER payment_attempts_sent BEFORE UPDATE ON payment_attempts FOR EACH ROW
     WHEN (NEW.direction = 'payout' AND OLD.status = 'unknown' AND NEW.status = 'refused') EXECUTE FUNCTION refuse_refusal_of_unknown();
 
@@ -170,7 +170,7 @@ CREATE TABLE exception_decisions (
 CREATE UNIQUE INDEX exception_decisions_change_key ON exception_decisions (change_id) WHERE change_id IS NOT NULL;
 CALL append_only('exception_decisions');
 CREATE TRIGGER exception_decisions_checked BEFORE INSERT ON exception_decisions FOR EACH ROW EXECUTE FUNCTION check_exception_decision();
-CREATE TRIGGER exception_decisions_persons BEFORE INSERT ON exception_decisions FOR EACH ROW EXECUTE FUNCTION check_decision_persons();
+CREATE TRIGGER exception_decisions_officers BEFORE INSERT ON exception_decisions FOR EACH ROW EXECUTE FUNCTION check_decision_officers();
 
 -- Payments to our number, once by receipt whichever channels reported them: the result of a prompt, the provider's
 -- notice, its statement. A payment either pays an object or has an exception, never both.
@@ -287,15 +287,15 @@ CREATE TRIGGER momo_terms_guarded BEFORE INSERT ON momo_terms FOR EACH ROW EXECU
 CREATE TABLE payout_charges (
     attempt_id uuid         PRIMARY KEY REFERENCES payment_attempts (id),
     expected   zero_or_more NOT NULL,
-    told       zero_or_more,
+    reported       zero_or_more,
     fixed_at   timestamptz,
     created_at timestamptz  NOT NULL,
-    CONSTRAINT payout_charges_fixed CHECK (fixed_at IS NULL OR told IS NOT NULL)
+    CONSTRAINT payout_charges_fixed CHECK (fixed_at IS NULL OR reported IS NOT NULL)
 );
-CREATE INDEX payout_charges_off_idx ON payout_charges (created_at) WHERE told <> expected AND fixed_at IS NULL;
+CREATE INDEX payout_charges_off_idx ON payout_charges (created_at) WHERE reported <> expected AND fixed_at IS NULL;
 CALL never_removed('payout_charges');
 CALL same_columns('payout_charges', 'attempt_id, expected, created_at');
-CALL set_once('payout_charges', 'told, fixed_at');
+CALL set_once('payout_charges', 'reported, fixed_at');
 
 -- The provider's report about our accounts, and the books' values when it came. The utility account is correct between
 -- booked minus held, and booked: open payouts may or may not have left it.

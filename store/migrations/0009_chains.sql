@@ -89,7 +89,7 @@ CREATE TABLE nonce_sequences (
 CALL never_removed('nonce_sequences');
 CALL same_columns('nonce_sequences', 'wallet_id, first, opened_at');
 CALL only_grow('nonce_sequences', 'next');
-CREATE TRIGGER nonce_sequences_born BEFORE INSERT ON nonce_sequences FOR EACH ROW
+CREATE TRIGGER nonce_sequences_created BEFORE INSERT ON nonce_sequences FOR EACH ROW
     WHEN (NEW.next <> NEW.first OR NEW.foreign_nonce IS NOT NULL) EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER nonce_sequences_closed BEFORE UPDATE ON nonce_sequences FOR EACH ROW
     WHEN (pg_trigger_depth() = 0 AND (NEW.next <> OLD.next OR (OLD.foreign_nonce IS NOT NULL AND NEW.foreign_nonce IS DISTINCT FROM OLD.foreign_nonce)))
@@ -434,7 +434,7 @@ CREATE INDEX gas_found_open_idx ON gas_found (wallet_id, block) WHERE netted < a
 CALL never_removed('gas_found');
 CALL same_columns('gas_found', 'attempt_id, wallet_id, asset, block, amount, found_at');
 CALL only_grow('gas_found', 'netted');
-CREATE TRIGGER gas_found_born BEFORE INSERT ON gas_found FOR EACH ROW WHEN (NEW.netted <> 0) EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER gas_found_created BEFORE INSERT ON gas_found FOR EACH ROW WHEN (NEW.netted <> 0) EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER gas_found_closed BEFORE UPDATE ON gas_found FOR EACH ROW
     WHEN (pg_trigger_depth() = 0)
     EXECUTE FUNCTION refuse_change();

@@ -105,7 +105,7 @@ CREATE CONSTRAINT TRIGGER escrow_claims_held AFTER INSERT ON escrow_claims DEFER
     WHEN (NEW.hold_id IS NOT NULL) EXECUTE FUNCTION check_claim_hold();
 
 -- Requested wallets. The id is the wallet's, so that repeated creation makes only one.
-CREATE TABLE escrow_growth (
+CREATE TABLE escrow_requests (
     id         uuid        PRIMARY KEY,
     network    network     NOT NULL,
     order_id   uuid, -- the order that found no free address; it is not opened yet
@@ -113,5 +113,5 @@ CREATE TABLE escrow_growth (
     created_at timestamptz NOT NULL,
     made_at    timestamptz
 );
-CREATE INDEX escrow_growth_due_idx ON escrow_growth (network, created_at) WHERE made_at IS NULL;
-CREATE TRIGGER escrow_growth_limited BEFORE INSERT ON escrow_growth FOR EACH ROW EXECUTE FUNCTION check_escrow_growth();
+CREATE INDEX escrow_requests_due_idx ON escrow_requests (network, created_at) WHERE made_at IS NULL;
+CREATE TRIGGER escrow_requests_limited BEFORE INSERT ON escrow_requests FOR EACH ROW EXECUTE FUNCTION check_escrow_request();

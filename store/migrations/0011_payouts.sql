@@ -39,7 +39,7 @@ CREATE TRIGGER order_payouts_closed BEFORE UPDATE ON order_payouts FOR EACH ROW
     WHEN (OLD.status = 'completed' AND (OLD.paid_by, OLD.receipt, OLD.hold_id, OLD.completed_at)
           IS DISTINCT FROM (NEW.paid_by, NEW.receipt, NEW.hold_id, NEW.completed_at))
     EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER order_payouts_of_order BEFORE INSERT ON order_payouts FOR EACH ROW EXECUTE FUNCTION check_payout_born();
+CREATE TRIGGER order_payouts_of_order BEFORE INSERT ON order_payouts FOR EACH ROW EXECUTE FUNCTION check_payout_created();
 CREATE TRIGGER order_payouts_steps BEFORE UPDATE ON order_payouts FOR EACH ROW WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION check_payout_moves();
 CREATE CONSTRAINT TRIGGER order_payouts_end AFTER UPDATE ON order_payouts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (OLD.status <> NEW.status AND NEW.status IN ('completed', 'cancelled')) EXECUTE FUNCTION check_payout_end();
@@ -143,9 +143,9 @@ CREATE TRIGGER refunds_closed BEFORE UPDATE ON refunds FOR EACH ROW
     EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER refunds_of_exception BEFORE INSERT ON refunds FOR EACH ROW WHEN (NEW.exception_id IS NOT NULL)
     EXECUTE FUNCTION check_exception_refund();
-CREATE TRIGGER refunds_persons BEFORE INSERT ON refunds FOR EACH ROW WHEN (NEW.rail = 'momo') EXECUTE FUNCTION check_refund_persons();
+CREATE TRIGGER refunds_officers BEFORE INSERT ON refunds FOR EACH ROW WHEN (NEW.rail = 'momo') EXECUTE FUNCTION check_refund_officers();
 CREATE TRIGGER refunds_payee BEFORE UPDATE ON refunds FOR EACH ROW WHEN (NEW.payee_confirmed AND NOT OLD.payee_confirmed)
-    EXECUTE FUNCTION check_refund_persons();
+    EXECUTE FUNCTION check_refund_officers();
 CREATE TRIGGER refunds_own_receipt BEFORE UPDATE ON refunds FOR EACH ROW WHEN (OLD.receipt = '' AND NEW.receipt <> '')
     EXECUTE FUNCTION check_refund_receipt();
 CREATE TRIGGER refunds_resolved BEFORE UPDATE ON refunds FOR EACH ROW
@@ -154,7 +154,7 @@ CREATE TRIGGER refunds_resolved BEFORE UPDATE ON refunds FOR EACH ROW
 CREATE TRIGGER refunds_paid BEFORE UPDATE ON refunds FOR EACH ROW
     WHEN (OLD.status = 'completed' AND (OLD.paid_by, OLD.receipt, OLD.completed_at) IS DISTINCT FROM (NEW.paid_by, NEW.receipt, NEW.completed_at))
     EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER refunds_address_born BEFORE INSERT ON refunds FOR EACH ROW WHEN (NEW.address <> '') EXECUTE FUNCTION check_refund_address();
+CREATE TRIGGER refunds_address_created BEFORE INSERT ON refunds FOR EACH ROW WHEN (NEW.address <> '') EXECUTE FUNCTION check_refund_address();
 CREATE TRIGGER refunds_address_given BEFORE UPDATE ON refunds FOR EACH ROW
     WHEN (NEW.address <> '' AND (OLD.address <> NEW.address OR OLD.addressed_by IS DISTINCT FROM NEW.addressed_by))
     EXECUTE FUNCTION check_refund_address();

@@ -52,7 +52,7 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 	}
 	owners.Store(s, sync.OnceValue(func() *sql.DB { return connect(t, dsn) }))
 	t.Cleanup(func() {
-		knownWords(t, s.Pool())
+		knownValues(t, s.Pool())
 		knownPayloads(t, s.Pool())
 		owner, _ := owners.LoadAndDelete(s)
 		if err := owner.(func() *sql.DB)().Close(); err != nil {
@@ -67,12 +67,12 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 
 // written selects the enumerated values of rows that clients branch on.
 const written = `
-SELECT 'event' AS list, type AS word FROM events WHERE object_type <> 'test' UNION SELECT 'event object', object_type FROM events WHERE object_type <> 'test'
+SELECT 'event' AS list, type AS value FROM events WHERE object_type <> 'test' UNION SELECT 'event object', object_type FROM events WHERE object_type <> 'test'
 UNION SELECT 'action', action FROM audit_log UNION SELECT 'audit object', object_type FROM audit_log
 UNION SELECT 'order', status_detail FROM orders UNION SELECT 'transfer', status_detail FROM transfers`
 
-// knownWords fails the test when it wrote a value that the contract does not list.
-func knownWords(t testing.TB, db *sql.DB) {
+// knownValues fails the test when it wrote a value that the contract does not list.
+func knownValues(t testing.TB, db *sql.DB) {
 	t.Helper()
 	var events []string
 	for _, e := range exchange.EventTypes() {
@@ -88,12 +88,12 @@ func knownWords(t testing.TB, db *sql.DB) {
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var list, word string
-		if err := rows.Scan(&list, &word); err != nil {
+		var list, value string
+		if err := rows.Scan(&list, &value); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(known[list], word) {
-			t.Errorf("the database has the value %q of %s, which is not in the lists of package exchange", word, list)
+		if !slices.Contains(known[list], value) {
+			t.Errorf("the database has the value %q of %s, which is not in the lists of package exchange", value, list)
 		}
 	}
 	if err := rows.Err(); err != nil {

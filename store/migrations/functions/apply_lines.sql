@@ -18,7 +18,7 @@ BEGIN
     END IF;
     IF (SELECT count(*) FROM ledger_lines WHERE entry_id = ANY (ARRAY(SELECT DISTINCT entry_id FROM new_lines)))
         <> (SELECT count(*) FROM new_lines) THEN
-        RAISE EXCEPTION 'an entry that is booked gets no more lines' USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'a booked entry can''t get more lines' USING ERRCODE = 'KV002';
     END IF;
     UPDATE ledger_accounts a
         SET posted = a.posted + CASE WHEN a.debit_normal THEN d.sum ELSE -d.sum END, updated_at = now()

@@ -15,7 +15,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(x'6d6f6d6f'::int, hashtext(NEW.provider));
     IF EXISTS (SELECT FROM payment_attempts WHERE direction = 'payout' AND provider = NEW.provider AND status IN ('created', 'unknown', 'accepted')
             AND created_at >= b.closed_at AND created_at > NEW.created_at - interval '2 minutes') THEN
-        RAISE EXCEPTION 'a payout of % is being tried alone', NEW.provider USING ERRCODE = 'KV055';
+        RAISE EXCEPTION 'another payout of % is on trial', NEW.provider USING ERRCODE = 'KV055';
     END IF;
     RETURN NEW;
 END $$;

@@ -14,7 +14,7 @@ BEGIN
         PERFORM FROM chain_deposits d WHERE d.id = NEW.deposit_id AND d.status = 'final' AND d.kind = 'awaited' AND d.wallet_id = NEW.wallet_id
             AND d.asset = NEW.asset AND d.amount = NEW.amount AND d.final_at >= l.leased_at;
         IF NOT FOUND THEN
-            RAISE EXCEPTION 'movement % did not bring this to order %', NEW.deposit_id, NEW.order_id USING ERRCODE = 'KV002';
+            RAISE EXCEPTION 'movement % does not match the claim of order %', NEW.deposit_id, NEW.order_id USING ERRCODE = 'KV002';
         END IF;
     ELSE
         PERFORM FROM chain_payments p JOIN wallets w ON w.id = NEW.wallet_id WHERE p.id = NEW.payment_id AND p.purpose = 'funding' AND p.object_id = NEW.order_id
@@ -24,13 +24,13 @@ BEGIN
         END IF;
     END IF;
     IF (NEW.kind = 'wrong_asset') <> (NEW.asset <> o.asset) THEN
-        RAISE EXCEPTION 'order % asks for %', NEW.order_id, o.asset USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'order % is for %', NEW.order_id, o.asset USING ERRCODE = 'KV002';
     END IF;
     IF NEW.hold_id IS NOT NULL AND o.status NOT IN ('pending', 'confirming', 'processing', 'failed') THEN
         RAISE EXCEPTION 'order % is % and can''t take a deposit', NEW.order_id, o.status USING ERRCODE = 'KV001';
     END IF;
     IF (NEW.taken, NEW.refunded, NEW.kept) <> (0, 0, 0) THEN
-        RAISE EXCEPTION 'a claim begins unspent' USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'a new claim must be unspent' USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
 END $$;

@@ -5,7 +5,7 @@ BEGIN
     PERFORM FROM holds h JOIN ledger_accounts a ON a.id = h.account_id WHERE h.id = NEW.hold_id AND h.object_type = 'order' AND h.object_id = NEW.order_id
         AND h.placed = NEW.amount AND a.kind = 'wallet_balance' AND a.owner_id = NEW.wallet_id AND a.asset = NEW.asset;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'what order % took is not held', NEW.order_id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'the crypto that was taken for order % is not held', NEW.order_id USING ERRCODE = 'KV002';
     END IF;
     RETURN NULL;
 END $$;

@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION check_draft_over() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.evidence = '' THEN
-        RAISE EXCEPTION 'draft % is not proven to be over', NEW.id USING ERRCODE = 'KV001';
+        RAISE EXCEPTION 'draft % is not proven impossible', NEW.id USING ERRCODE = 'KV001';
     END IF;
     IF NEW.nonce_account <> '' AND NOT EXISTS (SELECT FROM chain_payments WHERE purpose = 'nonce_advance' AND object_id = NEW.id AND status = 'completed') THEN
         RAISE EXCEPTION 'draft % may still be included: its nonce account was not advanced', NEW.id USING ERRCODE = 'KV001';

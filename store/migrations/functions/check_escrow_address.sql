@@ -5,7 +5,7 @@ DECLARE
     why text;
 BEGIN
     IF (NEW.status = 'leased') <> EXISTS (SELECT FROM escrow_leases WHERE wallet_id = NEW.id AND ended_at IS NULL) THEN
-        RAISE EXCEPTION 'escrow address % is % against its leases', NEW.id, NEW.status USING ERRCODE = 'KV001';
+        RAISE EXCEPTION 'escrow address % is %, which contradicts its leases', NEW.id, NEW.status USING ERRCODE = 'KV001';
     END IF;
     IF NEW.status = 'free' AND OLD.status <> 'free' THEN
         IF NEW.rest_until > NEW.updated_at THEN

@@ -13,7 +13,7 @@ BEGIN
         RAISE EXCEPTION 'exception % is %, not %', x.id, x.status, NEW.verdict USING ERRCODE = 'KV001';
     END IF;
     IF NEW.verdict = 'credited' AND x.kind IN ('paid_twice', 'reconciliation') THEN
-        RAISE EXCEPTION 'exception % brought no money', x.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'exception % has no money to credit', x.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.merchant_id IS NOT NULL AND (x.asset <> 'KES' OR NOT EXISTS (SELECT FROM users WHERE id = NEW.merchant_id AND role = 'vendor')) THEN
         RAISE EXCEPTION 'exception % is not credited to a merchant', x.id USING ERRCODE = 'KV002';
@@ -21,7 +21,7 @@ BEGIN
     IF NEW.wallet_id IS NOT NULL AND NOT EXISTS (SELECT FROM chain_deposits d JOIN wallets w ON w.id = d.wallet_id
             WHERE d.exception_id = x.id AND d.status = 'final' AND d.wallet_id = NEW.wallet_id AND d.asset = x.asset
                 AND d.amount = x.amount AND w.owner_id IS NOT NULL) THEN
-        RAISE EXCEPTION 'exception % does not lie in wallet %', x.id, NEW.wallet_id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'the money of exception % is not in wallet %', x.id, NEW.wallet_id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
 END $$;

@@ -17,7 +17,7 @@ BEGIN
             AND e.kind NOT IN ('paid_twice', 'reconciliation') FOR SHARE;
     END IF;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'refund % is not of the money of exception %', NEW.id, NEW.exception_id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'refund % does not match exception %', NEW.id, NEW.exception_id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.rail = 'momo' AND x.kind IN ('under', 'over') AND NOT EXISTS (SELECT FROM collections c
             JOIN orders o ON o.id = c.object_id AND c.object_type = 'order' JOIN payment_attempts a ON a.id = c.attempt_id

@@ -9,7 +9,7 @@ BEGIN
         RAISE EXCEPTION 'escrow address % is %', NEW.wallet_id, a.status USING ERRCODE = 'KV001';
     END IF;
     IF NEW.ended_at IS NOT NULL THEN
-        RAISE EXCEPTION 'a lease begins open' USING ERRCODE = 'KV001';
+        RAISE EXCEPTION 'a new lease must be open' USING ERRCODE = 'KV001';
     END IF;
     PERFORM FROM escrow_leases WHERE wallet_id = NEW.wallet_id AND rest_until > NEW.leased_at;
     IF FOUND OR a.rest_until > NEW.leased_at THEN

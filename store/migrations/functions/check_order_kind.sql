@@ -17,17 +17,17 @@ BEGIN
     END IF;
     IF k.quoted <> (NEW.quote_id IS NOT NULL) OR k.vendor_opens AND NEW.opened_by IS NULL OR k.custodial AND NEW.fund_wallet_id IS NULL
             OR (NOT sale OR k.vendor_opens) AND NEW.fund_wallet_id IS NOT NULL THEN
-        RAISE EXCEPTION 'order % has another quote, opener or source than its kind', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'order % has a quote, opener or source that its kind does not allow', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.payment_method <> 'momo' AND NOT (NEW.payment_method = 'bank' AND k.bank) THEN
         RAISE EXCEPTION 'order % can not be paid by %', NEW.id, NEW.payment_method USING ERRCODE = 'KV002';
     END IF;
     IF k.parties <> (NEW.sender_name <> '') OR k.parties <> (NEW.sender_country ~ '^[A-Z]{2}$') OR k.parties <> (NEW.sender_phone ~ '^[1-9][0-9]{6,14}$') THEN
-        RAISE EXCEPTION 'order % names another sender than its kind', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'order % names a sender that its kind does not allow', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF sale AND (NEW.escrow_address = '' OR NEW.escrow_address <> NEW.wallet_address OR NEW.escrow_network <> NEW.network OR NEW.rounding_amount > 0
             OR NEW.rounding_amount <= -1 OR NEW.hold_id IS NULL) OR NOT sale AND (NEW.escrow_address <> '' OR NEW.refund_address <> '' OR NEW.rounding_amount < 0) THEN
-        RAISE EXCEPTION 'order % has another address or price than its kind', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'order % has an address or a price that its kind does not allow', NEW.id USING ERRCODE = 'KV002';
     END IF;
     -- The coins come back to their sender. A refund to a wallet of the house would be lost; a customer may name any of its
     -- own.

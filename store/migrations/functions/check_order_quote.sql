@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION check_order_quote() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.quote_id AND q.status = 'consumed' AND q.object_type = 'order' AND q.object_id = NEW.id) THEN
-        RAISE EXCEPTION 'the quote of order % is not used up by it', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'the quote of order % is not consumed by it', NEW.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NULL;
 END $$;

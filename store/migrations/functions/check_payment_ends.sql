@@ -20,7 +20,7 @@ BEGIN
             AND p.status = 'approved' AND p.purpose <> 'gas' AND p.network = NEW.network AND p.from_address = NEW.to_address
             AND p.wallet_id <> NEW.wallet_id AND w.owner_id IS NULL AND w.purpose = 'gas' AND w.type = 'hot'
             AND NEW.asset = CASE NEW.network WHEN 'ethereum' THEN 'ETH' WHEN 'tron' THEN 'TRX' END) THEN
-        RAISE EXCEPTION 'chain payment % is no gas for another one', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'chain payment % is not a gas top-up of another payment', NEW.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
 END $$;

@@ -10,7 +10,7 @@ BEGIN
         RAISE EXCEPTION 'the payout of order % has moved money, or may', NEW.id USING ERRCODE = 'KV001';
     END IF;
     IF NEW.status = 'processing' AND NOT EXISTS (SELECT FROM orders o WHERE o.id = NEW.id AND o.status = 'processing') THEN
-        RAISE EXCEPTION 'order % pays nothing out', NEW.id USING ERRCODE = 'KV001';
+        RAISE EXCEPTION 'order % has no payout in shillings', NEW.id USING ERRCODE = 'KV001';
     END IF;
     IF NEW.status = 'completed' AND NEW.rail = 'momo' AND NOT EXISTS (SELECT FROM payment_attempts a WHERE a.id = NEW.paid_by
             AND a.object_type = 'order' AND a.object_id = NEW.id AND a.direction = 'payout' AND a.status = 'succeeded'

@@ -7,7 +7,7 @@ BEGIN
     END IF;
     IF NEW.profile_id IS NULL THEN
         IF (NEW.profile_version, NEW.fee_fixed, NEW.fee_points, NEW.fee_minimum, NEW.spread_points, NEW.fee) IS DISTINCT FROM (0, 0, 0, 0, 0, 0) THEN
-            RAISE EXCEPTION 'quote % charges by no profile', NEW.id USING ERRCODE = 'KV002';
+            RAISE EXCEPTION 'quote % has a fee or a spread without a fee profile', NEW.id USING ERRCODE = 'KV002';
         END IF;
     ELSIF NOT EXISTS (SELECT FROM fee_profiles f WHERE f.id = NEW.profile_id AND f.scope = NEW.purpose AND f.asset = NEW.asset
             AND f.version = NEW.profile_version AND f.fixed = NEW.fee_fixed AND f.basis_points = NEW.fee_points AND f.minimum = NEW.fee_minimum

@@ -7,7 +7,7 @@ BEGIN
     SELECT * INTO refund FROM refunds f WHERE f.id = NEW.object_id AND f.rail = 'momo' AND f.asset = NEW.asset
         AND f.amount = NEW.amount AND f.phone = NEW.phone FOR SHARE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'payment attempt % pays no refund of its rail', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'payment attempt % does not match a refund by mobile money', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF refund.claimed OR refund.status <> 'processing' THEN
         RAISE EXCEPTION 'refund % is % or may be paid already', NEW.object_id, refund.status USING ERRCODE = 'KV001';

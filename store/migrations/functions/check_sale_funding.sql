@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION check_sale_funding() RETURNS trigger LANGUAGE plpgsql
 BEGIN
     IF NOT EXISTS (SELECT FROM chain_payments p JOIN holds h ON h.id = p.hold_id WHERE p.purpose = 'funding' AND p.object_id = NEW.id
             AND (NEW.status <> 'cancelled' OR p.status = 'cancelled' AND h.status <> 'held')) THEN
-        RAISE EXCEPTION 'order % is % and the crypto in its wallet is not held or freed with it', NEW.id, NEW.status USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'order % is % and the hold of the crypto in its wallet does not match', NEW.id, NEW.status USING ERRCODE = 'KV002';
     END IF;
     RETURN NULL;
 END $$;

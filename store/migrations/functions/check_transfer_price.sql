@@ -9,7 +9,7 @@ BEGIN
     END IF;
     IF NEW.fee_profile_id IS NOT NULL AND NOT EXISTS (SELECT FROM fee_profiles p WHERE p.id = NEW.fee_profile_id AND p.scope = 'transfer'
             AND p.asset = NEW.asset) THEN
-        RAISE EXCEPTION 'transfer % is charged by a profile of something else', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'transfer % has a fee profile of another scope or asset', NEW.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
 END $$;

@@ -11,11 +11,11 @@ BEGIN
         RAISE EXCEPTION 'transfer % leaves our custody and is called internal', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.value < NEW.amount * NEW.rate THEN
-        RAISE EXCEPTION 'transfer % is worth more than it says', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'transfer % has a value below that of its amount', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.kind = 'external' AND NEW.approvals_required < (SELECT CASE WHEN NEW.value > two_above THEN 2 WHEN NEW.value > one_above THEN 1 ELSE 0 END
             FROM approval_rules WHERE object_type = 'transfer') THEN
-        RAISE EXCEPTION 'transfer % asks for fewer officers than its value does', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'transfer % requires fewer officers than its value needs', NEW.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
 END $$;

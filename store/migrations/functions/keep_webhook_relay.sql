@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION keep_webhook_relay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.cursor < OLD.cursor THEN
-        RAISE EXCEPTION 'the relay of events does not go back' USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'the cursor of the event relay can''t move back' USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
 END $$;

@@ -13,7 +13,7 @@ BEGIN
             WHERE p.id = NEW.payment_id AND p.status = 'completed' AND p.purpose = 'gas') s;
     IF NOT FOUND OR d.amount < NEW.amount + coalesce((SELECT sum(n.amount) FROM gas_nettings n
             WHERE n.deposit_id = NEW.deposit_id OR n.payment_id = NEW.payment_id), 0) THEN
-        RAISE EXCEPTION '% brought no % that are left', coalesce(NEW.deposit_id, NEW.payment_id), NEW.amount USING ERRCODE = 'KV002';
+        RAISE EXCEPTION '% has no % left to net', coalesce(NEW.deposit_id, NEW.payment_id), NEW.amount USING ERRCODE = 'KV002';
     END IF;
     UPDATE gas_found SET netted = netted + NEW.amount
         WHERE attempt_id = NEW.attempt_id AND wallet_id = d.wallet_id AND asset = d.asset AND block >= d.block;

@@ -3,7 +3,7 @@
 -- that the watch found on the chain needs no signature.
 CREATE OR REPLACE FUNCTION refuse_withheld_signature() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    word text;
+    hold text;
 BEGIN
     PERFORM FROM chain_attempts WHERE payment_id = NEW.payment_id AND status IN ('signed', 'broadcast', 'included', 'replaced');
     IF FOUND THEN
@@ -14,9 +14,9 @@ BEGIN
     IF FOUND THEN
         RETURN NEW;
     END IF;
-    word := payment_hold(NEW.payment_id);
-    IF word <> '' THEN
-        RAISE EXCEPTION 'nothing is signed for payment %: %', NEW.payment_id, word USING ERRCODE = 'KV001';
+    hold := payment_hold(NEW.payment_id);
+    IF hold <> '' THEN
+        RAISE EXCEPTION 'nothing is signed for payment %: %', NEW.payment_id, hold USING ERRCODE = 'KV001';
     END IF;
     PERFORM FROM deposit_looks l JOIN chain_payments p ON p.id = NEW.payment_id JOIN wallets w ON w.id = p.wallet_id AND w.type = 'hot'
         LEFT JOIN deposit_cursors c ON c.network = l.network

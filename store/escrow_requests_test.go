@@ -83,7 +83,7 @@ func TestPoolGrowsInSteps(t *testing.T) {
 		t.Errorf("one round makes %d", len(d.Make))
 	}
 	var asked int
-	if err := storetest.Owner(t, p.store).QueryRowContext(t.Context(), `SELECT count(*) FROM escrow_growth`).Scan(&asked); err != nil || asked != 10 {
+	if err := storetest.Owner(t, p.store).QueryRowContext(t.Context(), `SELECT count(*) FROM escrow_requests`).Scan(&asked); err != nil || asked != 10 {
 		t.Errorf("%d wallets were asked for, %v", asked, err)
 	}
 }
@@ -139,14 +139,14 @@ func TestOrderMakesRoom(t *testing.T) {
 		t.Errorf("an order that had its share makes %+v", over)
 	}
 	p.policy(t, 0, 7)
-	err := commit(ctx, p.service(t), `INSERT INTO escrow_growth (id, network, created_at) VALUES (gen_random_uuid(), 'tron', now())`)
+	err := commit(ctx, p.service(t), `INSERT INTO escrow_requests (id, network, created_at) VALUES (gen_random_uuid(), 'tron', now())`)
 	if sqlState(err) != "KV002" {
-		t.Errorf("grown beyond its limit by SQL: %v", err)
+		t.Errorf("extended beyond its limit by SQL: %v", err)
 	}
 }
 
 // A repeated request of an admin for more addresses counts once, and is limited.
-func TestAdminsGrowThePool(t *testing.T) {
+func TestAdminsExtendThePool(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPool(t)
 	p.policy(t, 0, 6)

@@ -1,5 +1,5 @@
 -- A payout is created for an order with claimed crypto, with the order's terms.
-CREATE OR REPLACE FUNCTION check_payout_born() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION check_payout_created() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM orders o WHERE o.id = NEW.id AND o.order_type LIKE 'OFF\_RAMP%' AND o.status = 'processing'
             AND o.fiat_amount = NEW.amount AND o.payment_phone = NEW.phone AND o.payment_method = NEW.rail) THEN

@@ -9,29 +9,29 @@ import (
 	"kivuko/exchange"
 )
 
-// The pool grows by rows that request wallets: the id of the row is the wallet's. Retries and crashes therefore never
+// The pool is extended by rows that request wallets: the id of the row is the wallet's. Retries and crashes therefore never
 // create a wallet twice, and every requested wallet is eventually created.
 
 // Limits of one round of replenishing a network's pool.
 const (
-	maxEscrowMade  = 10  // wallets returned for creation
-	maxEscrowFreed = 200 // addresses freed after their rest
-	maxOrderGrowth = 3   // wallets made for one order when other orders borrow them first
+	maxEscrowMade    = 10  // wallets returned for creation
+	maxEscrowFreed   = 200 // addresses freed after their rest
+	maxOrderRequests = 3   // wallets made for one order when other orders borrow them first
 )
 
 const countEscrow = `
 SELECT (SELECT count(*) FROM escrow_addresses WHERE network = $1 AND status <> 'disabled') AS total,
     (SELECT count(*) FROM escrow_addresses WHERE network = $1 AND status = 'free' AND (rest_until IS NULL OR rest_until <= $2) AND escrow_trouble(id) IS NULL) AS free,
-    (SELECT count(*) FROM escrow_growth WHERE network = $1 AND made_at IS NULL) AS asked`
+    (SELECT count(*) FROM escrow_requests WHERE network = $1 AND made_at IS NULL) AS asked`
 
 // escrowCount is the number of addresses of a network.
 type escrowCount struct{ Total, Free, Asked int }
 
-const dueGrowth = `SELECT id FROM escrow_growth WHERE network = $1 AND made_at IS NULL ORDER BY created_at, id LIMIT $2`
+const dueRequests = `SELECT id FROM escrow_requests WHERE network = $1 AND made_at IS NULL ORDER BY created_at, id LIMIT $2`
 
-const insertGrowth = `INSERT INTO escrow_growth (id, network, order_id, asked_by, created_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
+const insertEscrowRequest = `INSERT INTO escrow_requests (id, network, order_id, asked_by, created_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
 
-const growthAsked = `SELECT made_at IS NOT NULL FROM escrow_growth WHERE id = $1`
+const isRequestMade = `SELECT made_at IS NOT NULL FROM escrow_requests WHERE id = $1`
 
 // EscrowDemand frees addresses that have rested, and requests missing wallets for the pool of each network whose
 // deposits are watched: on other networks payments would go unseen. It returns the ids of wallets to create, older
@@ -74,12 +74,12 @@ func (s *Store) escrowDemand(ctx context.Context, n exchange.Network) (exchange.
 			if err != nil {
 				return err
 			}
-			if err := t.One(ctx, insertGrowth, id, n, nil, nil, now); err != nil {
+			if err := t.One(ctx, insertEscrowRequest, id, n, nil, nil, now); err != nil {
 				return err
 			}
 		}
 		d = exchange.EscrowDemand{Network: n, Free: has.Free, Total: has.Total, Most: p.Most, Short: max(0, wanted-may)}
-		return t.All(ctx, &d.Make, dueGrowth, n, maxEscrowMade)
+		return t.All(ctx, &d.Make, dueRequests, n, maxEscrowMade)
 	})
 	return d, err
 }
@@ -95,10 +95,10 @@ func (s *Store) EscrowRoom(ctx context.Context, n exchange.Network, order uuid.U
 			return err
 		}
 		d = pool
-		for i := range maxOrderGrowth {
+		for i := range maxOrderRequests {
 			id := uuid.NewSHA1(order, fmt.Appendf(nil, "escrow %d", i))
 			var made []bool
-			if err := t.All(ctx, &made, growthAsked, id); err != nil {
+			if err := t.All(ctx, &made, isRequestMade, id); err != nil {
 				return err
 			}
 			switch {
@@ -114,7 +114,7 @@ func (s *Store) EscrowRoom(ctx context.Context, n exchange.Network, order uuid.U
 				return nil
 			}
 			d.Make = []uuid.UUID{id}
-			return t.One(ctx, insertGrowth, id, n, order, nil, t.s.now())
+			return t.One(ctx, insertEscrowRequest, id, n, order, nil, t.s.now())
 		}
 		return nil
 	})
@@ -135,11 +135,11 @@ func (s *Store) ProvisionEscrow(ctx context.Context, request uuid.UUID, n exchan
 		}
 		d = pool
 		var before []bool
-		if err := t.All(ctx, &before, growthAsked, grownID(request, 0)); err != nil {
+		if err := t.All(ctx, &before, isRequestMade, escrowRequestID(request, 0)); err != nil {
 			return err
 		}
 		for i := range count {
-			d.Make = append(d.Make, grownID(request, i))
+			d.Make = append(d.Make, escrowRequestID(request, i))
 		}
 		if len(before) == 1 {
 			return nil
@@ -147,7 +147,7 @@ func (s *Store) ProvisionEscrow(ctx context.Context, request uuid.UUID, n exchan
 		if d.Total+asked+count > d.Most {
 			return exchange.Errorf(exchange.CodeLimitReached, "The pool of %s has %d addresses and may have at most %d.", n, d.Total+asked, d.Most)
 		}
-		return t.askGrowth(ctx, n, d.Make, by)
+		return t.requestAddresses(ctx, n, d.Make, by)
 	})
 	return d, err
 }
@@ -163,16 +163,16 @@ func (t unitTx) lockedPool(ctx context.Context, n exchange.Network) (d exchange.
 	return exchange.EscrowDemand{Network: n, Free: has.Free, Total: has.Total, Most: p.Most}, has.Asked, err
 }
 
-func (t unitTx) askGrowth(ctx context.Context, n exchange.Network, ids []uuid.UUID, by exchange.Principal) error {
+func (t unitTx) requestAddresses(ctx context.Context, n exchange.Network, ids []uuid.UUID, by exchange.Principal) error {
 	for _, id := range ids {
-		if err := t.One(ctx, insertGrowth, id, n, nil, nullID(by.UserID), t.s.now()); err != nil {
+		if err := t.One(ctx, insertEscrowRequest, id, n, nil, nullID(by.UserID), t.s.now()); err != nil {
 			return err
 		}
 	}
-	return t.audit(ctx, by, "escrow.grown", "escrow_policy", escrowPolicyID(n), nil, map[string]any{"network": n, "count": len(ids)})
+	return t.audit(ctx, by, "escrow.requested", "escrow_policy", escrowPolicyID(n), nil, map[string]any{"network": n, "count": len(ids)})
 }
 
-// grownID is the id of one of the wallets of a request.
-func grownID(request uuid.UUID, i int) uuid.UUID {
+// escrowRequestID is the id of one of the wallets of a request.
+func escrowRequestID(request uuid.UUID, i int) uuid.UUID {
 	return uuid.NewSHA1(request, fmt.Appendf(nil, "escrow %d", i))
 }

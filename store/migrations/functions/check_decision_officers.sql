@@ -1,6 +1,6 @@
 -- Two officers decide about large amounts. A rate may lower a coin's value by at most a quarter of its valuation: an
 -- amount above one officer's limit even then is never decided by one alone. The service itself uses the rate.
-CREATE OR REPLACE FUNCTION check_decision_persons() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION check_decision_officers() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     x     payment_exceptions;
     value numeric;
