@@ -115,17 +115,19 @@ func (w *transferHarness) closeCold(ctx context.Context, in activities.ColdInput
 	return activities.ColdClosed{NoncePaymentID: advance.ID}, activities.Failure(ctx, err)
 }
 
+// signedElsewhere stores the transaction that was signed offline, once. Of two imports at once one may sign the payment before
+// the other one asks for the draft, which is refused then.
 func (w *transferHarness) signedElsewhere(ctx context.Context, payment uuid.UUID) (activities.SignedPayment, error) {
-	if a, alive, err := w.store.LiveAttempt(ctx, payment); err != nil || alive {
-		return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
-	}
 	p, err := w.store.ChainPayment(ctx, payment)
 	if err != nil {
 		return activities.SignedPayment{}, activities.Failure(ctx, err)
 	}
-	d, err := w.draft(ctx, payment)
-	if err != nil {
-		return activities.SignedPayment{}, activities.Failure(ctx, err)
+	d, refused := w.draft(ctx, payment)
+	if a, alive, err := w.store.LiveAttempt(ctx, payment); err != nil || alive {
+		return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
+	}
+	if refused != nil {
+		return activities.SignedPayment{}, activities.Failure(ctx, refused)
 	}
 	a, _ := w.chain.build(p)
 	if w.durable() {
