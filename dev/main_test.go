@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What is typed wrong is told what there is to type.
+// A wrong command line is answered with the commands that there are.
 func TestWrongCommandsNameWhatExists(t *testing.T) {
 	for _, args := range [][]string{nil, {"runs"}, {""}} {
 		_, err := find(args)
@@ -329,7 +329,7 @@ func TestCommandsExplainThemselves(t *testing.T) {
 	}
 }
 
-// TestStrayArgumentsAreRefused holds that nobody who forgot --state starts, or removes, another directory's stack.
+// A command line without --state neither starts nor removes another directory's stack.
 func TestStrayArgumentsAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir()) // not a checkout: were the argument ignored, nothing would be started or removed either
 	for name, run := range map[string]func(context.Context, []string) error{"run": runStack, "clean-data": cleanData} {

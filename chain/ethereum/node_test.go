@@ -285,7 +285,7 @@ func TestNonces(t *testing.T) {
 	wantReason(t, err, chain.ReasonAddress, "must start with 0x")
 }
 
-func TestAStaleNodeIsNotBelieved(t *testing.T) {
+func TestAStaleNodeIsNotUsed(t *testing.T) {
 	t.Parallel()
 	s := newStub(t)
 	c := driver(t, s)

@@ -103,7 +103,7 @@ func TestAbsenceIsProven(t *testing.T) {
 	}{
 		"a machine behind its final head": {func(s *stub) { s.answers["getSignatureStatuses"] = at(1067, []any{nil}) }, chain.ReasonUnavailable},
 		"a node that forgets":             {func(s *stub) { s.answers["getFirstAvailableBlock"] = 900 }, chain.ReasonUnavailable},
-		"a node that does not tell":       {func(s *stub) { s.answers["getFirstAvailableBlock"] = &rpcError{Code: -32601} }, chain.ReasonUnavailable},
+		"a node without this method":      {func(s *stub) { s.answers["getFirstAvailableBlock"] = &rpcError{Code: -32601} }, chain.ReasonUnavailable},
 		"a status without a body": {func(s *stub) {
 			s.answers["getSignatureStatuses"], s.answers["getTransaction"] = seen(1050, finalized), nil
 		}, chain.ReasonUnavailable},
@@ -196,18 +196,18 @@ func TestBroadcast(t *testing.T) {
 		want chain.BroadcastState
 		code string
 	}{
-		"taken":             {func(*stub, string) {}, chain.BroadcastAccepted, succeeded},
-		"in a block":        {func(s *stub, _ string) { s.answers["getSignatureStatuses"] = seen(1099, "processed") }, chain.BroadcastKnown, alreadyProcessed},
-		"too old":           {func(s *stub, _ string) { s.answers["isBlockhashValid"] = at(1100, false) }, chain.BroadcastRejected, blockhashNotFound},
-		"status not told":   {func(s *stub, _ string) { s.answers["getSignatureStatuses"] = &rpcError{Code: -32005} }, chain.BroadcastAccepted, succeeded},
-		"already processed": {refuse(codePreflightFailure, `{"err":"AlreadyProcessed"}`), chain.BroadcastKnown, alreadyProcessed},
-		"unknown blockhash": {refuse(codePreflightFailure, `{"err":"BlockhashNotFound"}`), chain.BroadcastRejected, blockhashNotFound},
-		"would fail":        {refuse(codePreflightFailure, `{"err":{"InstructionError":[4,{"Custom":1}]}}`), chain.BroadcastRejected, `{"InstructionError":[4,{"Custom":1}]}`},
-		"bad signature":     {refuse(codeSignatureInvalid, ``), chain.BroadcastRejected, "SignatureFailure"},
-		"bad encoding":      {refuse(codeInvalidParams, ``), chain.BroadcastRejected, "InvalidParams"},
-		"node behind":       {refuse(-32005, `{"numSlotsBehind":42}`), chain.BroadcastUnknown, "REFUSED"},
-		"out of order":      {func(s *stub, _ string) { s.status = 503 }, chain.BroadcastUnknown, "NO_ANSWER"},
-		"another id":        {func(s *stub, _ string) { s.answers["sendTransaction"] = "other" }, chain.BroadcastUnknown, "NO_ANSWER"},
+		"taken":              {func(*stub, string) {}, chain.BroadcastAccepted, succeeded},
+		"in a block":         {func(s *stub, _ string) { s.answers["getSignatureStatuses"] = seen(1099, "processed") }, chain.BroadcastKnown, alreadyProcessed},
+		"too old":            {func(s *stub, _ string) { s.answers["isBlockhashValid"] = at(1100, false) }, chain.BroadcastRejected, blockhashNotFound},
+		"status unavailable": {func(s *stub, _ string) { s.answers["getSignatureStatuses"] = &rpcError{Code: -32005} }, chain.BroadcastAccepted, succeeded},
+		"already processed":  {refuse(codePreflightFailure, `{"err":"AlreadyProcessed"}`), chain.BroadcastKnown, alreadyProcessed},
+		"unknown blockhash":  {refuse(codePreflightFailure, `{"err":"BlockhashNotFound"}`), chain.BroadcastRejected, blockhashNotFound},
+		"would fail":         {refuse(codePreflightFailure, `{"err":{"InstructionError":[4,{"Custom":1}]}}`), chain.BroadcastRejected, `{"InstructionError":[4,{"Custom":1}]}`},
+		"bad signature":      {refuse(codeSignatureInvalid, ``), chain.BroadcastRejected, "SignatureFailure"},
+		"bad encoding":       {refuse(codeInvalidParams, ``), chain.BroadcastRejected, "InvalidParams"},
+		"node behind":        {refuse(-32005, `{"numSlotsBehind":42}`), chain.BroadcastUnknown, "REFUSED"},
+		"out of order":       {func(s *stub, _ string) { s.status = 503 }, chain.BroadcastUnknown, "NO_ANSWER"},
+		"another id":         {func(s *stub, _ string) { s.answers["sendTransaction"] = "other" }, chain.BroadcastUnknown, "NO_ANSWER"},
 	} {
 		s, d := harness(t)
 		c := stubbed(t, s)

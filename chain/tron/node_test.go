@@ -99,7 +99,7 @@ func TestLocateAbsence(t *testing.T) {
 		final       uint64
 		reason      chain.Reason
 	}{
-		"nobody has it: the lowest final head counts":     {[]*stub{{head: 50}}, []*stub{{head: 40}, {head: 30}}, chain.StageAbsent, 30, ""},
+		"no node has it: the lowest final head counts":    {[]*stub{{head: 50}}, []*stub{{head: 40}, {head: 30}}, chain.StageAbsent, 30, ""},
 		"the second solidity node has it":                 {[]*stub{{head: 50}}, []*stub{{head: 30}, included(40)}, chain.StageFinal, 40, ""},
 		"the second full node has it":                     {[]*stub{{head: 50}, included(50)}, []*stub{{head: 30}}, chain.StageIncluded, 30, ""},
 		"it waits in the second full node":                {[]*stub{{head: 50}, {head: 50, pending: tx}}, []*stub{{head: 30}}, chain.StagePending, 30, ""},
@@ -144,7 +144,7 @@ func TestRevertedBalanceIsNotZero(t *testing.T) {
 	none.ConstantResult = nil
 	for name, answer := range map[string]*api.TransactionExtention{
 		"only the result says failed":    failed,
-		"only the message tells":         messaged,
+		"only the message shows it":      messaged,
 		"execution error":                {Result: &api.Return{Code: api.Return_CONTRACT_EXE_ERROR, Message: []byte("boom")}},
 		"no contract there":              {Result: &api.Return{Code: api.Return_CONTRACT_VALIDATE_ERROR, Message: []byte("no contract")}},
 		"a short word":                   success([]byte{1}),

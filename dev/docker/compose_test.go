@@ -217,7 +217,7 @@ func secrecy(s types.ServiceConfig) []string {
 	}
 	for name, value := range s.Environment {
 		if value == nil {
-			out = append(out, fmt.Sprintf("%s takes %s from whoever starts it", s.Name, name))
+			out = append(out, fmt.Sprintf("%s takes %s from the environment of the caller", s.Name, name))
 			continue
 		}
 		if strings.HasPrefix(name, "KIVUKO_MASTER_KEY") && !strings.HasPrefix(s.Name, "signer-") {

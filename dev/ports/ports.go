@@ -48,7 +48,7 @@ var blocks struct {
 	next, end int // what is left of the newest one
 }
 
-// Free returns a loopback port that nobody listens on now and that no process has got from this function before.
+// Free returns a loopback port on which no process listens now and that no process has got from this function before.
 func Free() (int, error) {
 	blocks.Lock()
 	defer blocks.Unlock()

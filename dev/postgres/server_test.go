@@ -384,6 +384,6 @@ func TestUnreachableDirectoryHasAFallback(t *testing.T) {
 		}
 	})
 	if s.Dir() == dir || !strings.Contains(said.String(), s.Dir()) {
-		t.Errorf("data is in %s, and the person was told %q", s.Dir(), said.String())
+		t.Errorf("data is in %s, and the user was shown %q", s.Dir(), said.String())
 	}
 }

@@ -218,7 +218,7 @@ func TestCrashedProcessIsStartedAgain(t *testing.T) {
 	}
 	eventually(t, "the restart", func() bool { return c.PID() != 0 && c.PID() != before })
 	if said := f.said.String(); !strings.Contains(said, "worker ended unexpectedly (signal: killed); starting it again") {
-		t.Errorf("the person was told %q", said)
+		t.Errorf("the user was shown %q", said)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestRestartTriesAgain(t *testing.T) {
 		t.Error("the process is down after Restart")
 	}
 	if said := f.said.String(); !strings.Contains(said, "worker ended unexpectedly (exit status 3); starting it again") {
-		t.Errorf("the person was told %q", said)
+		t.Errorf("the user was shown %q", said)
 	}
 }
 
@@ -309,7 +309,7 @@ func TestStartGivesUpAfterTheReadyTimeout(t *testing.T) {
 		t.Fatalf("error is %v", err)
 	}
 	if !regexp.MustCompile(`waiting for mute … \d+ s`).MatchString(f.said.String()) {
-		t.Errorf("a long wait was not told: %q", f.said)
+		t.Errorf("a long wait was not shown: %q", f.said)
 	}
 	if !strings.HasSuffix(strings.Join(f.lines(t), " "), "end_mute") {
 		t.Error("the process that never became ready was left running")

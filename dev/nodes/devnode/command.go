@@ -30,7 +30,7 @@ func Run(ctx context.Context, n interface {
 	if err := n.Start(ctx); err != nil {
 		return errors.Join(err, n.Close())
 	}
-	if _, err := fmt.Fprintf(out, "READY %s\n", addresses()); err != nil { // nobody is listening
+	if _, err := fmt.Fprintf(out, "READY %s\n", addresses()); err != nil { // the reader went away
 		return errors.Join(fmt.Errorf("announce readiness: %w", err), n.Close())
 	}
 	<-ctx.Done()

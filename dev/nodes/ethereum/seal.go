@@ -65,7 +65,7 @@ func (n *Node) seal(parent *types.Header, what content) (*types.Block, error) {
 	if err := n.choose(ctx, block.Header()); err != nil {
 		return nil, err
 	}
-	// Whoever saw the block must not be able to send what the block has made impossible.
+	// A client that saw the block must not be able to send what the block has made impossible.
 	if err := n.eth.TxPool().Sync(); err != nil {
 		return nil, fmt.Errorf("have the pool follow: %w", err)
 	}

@@ -60,7 +60,7 @@ func TestSkippedSlotsHaveNoHeight(t *testing.T) {
 	}
 	_, err = b.client.GetBlock(context.Background(), 5)
 	refused(t, err, codeSlotSkipped)
-	// Above the newest final block nobody knows yet that a slot was skipped.
+	// Above the newest final block it is not known yet that a slot was skipped.
 	skipped := head.Slot - head.Slot%5 - 5
 	_, err = b.client.GetBlockWithOpts(context.Background(), skipped, &rpc.GetBlockOpts{Commitment: rpc.CommitmentConfirmed})
 	refused(t, err, codeBlockNotAvailable)

@@ -54,7 +54,7 @@ func TestInstructionsAreParsed(t *testing.T) {
 		`"type":"syncNative"`:         {tok, []int{0}, []byte{17}, 1},
 		`"type":"initializeAccount3"`: {tok, []int{0, 1}, append([]byte{18}, some...), 1},
 		`"type":"initializeMint2"`:    {tok, []int{0}, append([]byte{20, 6}, append(some, 0)...), 1},
-		// Undecoded: unknown, too short, of a program that nobody reads.
+		// Undecoded: unknown, too short, of a program that is not decoded.
 		`"data":"2i"`:   {tok, []int{0}, []byte{99}, 2},
 		`"accounts":[]`: {budget, nil, []byte{1}, 1},
 		`"data":"4"`:    {tok, []int{0, 1, 2}, []byte{3}, 1},

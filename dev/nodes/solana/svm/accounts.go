@@ -114,7 +114,7 @@ func (r reference) subLamports(lamports uint64) error {
 	return r.setLamports(r.Lamports - lamports)
 }
 
-// checkData tells whether the program may give the account data of a length.
+// checkData reports whether the program may give the account data of a length.
 func (r reference) checkData(length int) error {
 	if !r.writable {
 		return fail("ReadonlyDataModified")

@@ -74,7 +74,7 @@ func budgetOf(t *Transaction) (budget, *TransactionError) {
 	return b, nil
 }
 
-// read takes one ComputeBudget instruction, and tells whether it is one.
+// read takes one ComputeBudget instruction, and reports whether it is one.
 func (b *budget) read(data []byte) bool {
 	switch {
 	case len(data) >= 9 && data[0] == setComputeUnitPrice:

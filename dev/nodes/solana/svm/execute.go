@@ -108,7 +108,7 @@ func (x *execution) payFee(fee uint64) (Account, *TransactionError) {
 	return payer.Account, nil
 }
 
-// rentAllows tells whether an account may become what it became: gone, exempt from
+// rentAllows reports whether an account may become what it became: gone, exempt from
 // rent, or, if it was below that before, the same size with no more lamports.
 func rentAllows(before, after Account) bool {
 	least := MinimumBalance(len(after.Data))
@@ -119,7 +119,7 @@ func rentAllows(before, after Account) bool {
 		len(before.Data) == len(after.Data) && after.Lamports <= before.Lamports
 }
 
-// checkPrograms tells whether everything can be loaded that the message names. A
+// checkPrograms reports whether everything can be loaded that the message names. A
 // transaction that fails here pays its fee all the same.
 func (x *execution) checkPrograms(limit uint64) *TransactionError {
 	const accountBase = 64 // counted for each account, SIMD-0186

@@ -50,7 +50,7 @@ func (x *execution) need(accounts int) error {
 	return nil
 }
 
-// signed tells whether a key signed the running instruction.
+// signed reports whether a key signed the running instruction.
 func (x *execution) signed(key solana.PublicKey) bool {
 	return slices.ContainsFunc(x.current().accounts, func(p passed) bool {
 		return p.signer && x.accounts[p.place].key == key

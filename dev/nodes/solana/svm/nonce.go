@@ -34,7 +34,7 @@ func DurableNonce(blockhash solana.Hash) solana.Hash {
 	return sha256.Sum256(append([]byte("DURABLE_NONCE"), blockhash[:]...))
 }
 
-// isNonce tells whether an account is a nonce account that is in use.
+// isNonce reports whether an account is a nonce account that is in use.
 func isNonce(a Account) bool {
 	state, known := nonceState(a.Data)
 	return a.Owner == solana.SystemProgramID && known && state == nonceInitialized
@@ -79,7 +79,7 @@ func NonceOf(a Account) (solana.Hash, bool) {
 	return nonceValue(a.Data), true
 }
 
-// age tells whether the transaction may still be executed: it names a block hash
+// age reports whether the transaction may still be executed: it names a block hash
 // that is young enough, or the nonce of an account that it advances.
 func (m *Machine) age(t *Transaction, b Block, state Accounts) (durableNonce, *TransactionError) {
 	if b.AgeOf != nil {

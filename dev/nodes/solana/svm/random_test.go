@@ -248,7 +248,7 @@ func (d *draw) newAssociated(payer solana.PublicKey) []solana.Instruction {
 	return list
 }
 
-// newHolder makes a token account that is associated with nobody, by one of the
+// newHolder makes a token account that is not an associated one, by one of the
 // three instructions there are.
 func (d *draw) newHolder(payer solana.PublicKey) []solana.Instruction {
 	account, mint, owner := d.fresh(), d.mint(), d.person()

@@ -41,7 +41,7 @@ type Block struct {
 	// AgeOf tells how many blocks old a block hash is, 0 for LastBlockhash, and
 	// whether it is known. A transaction may name one of at most MaxAge.
 	AgeOf func(hash solana.Hash) (age uint64, known bool)
-	// Processed tells whether a transaction was executed already. Nil means none.
+	// Processed reports whether a transaction was executed already. Nil means none.
 	Processed func(signature solana.Signature) bool
 }
 
@@ -68,7 +68,7 @@ type Result struct {
 	// Err is nil for Succeeded alone.
 	Err *TransactionError
 	// Fee is in lamports. A rejected transaction has one when it came so far that
-	// it is known; nobody paid it.
+	// it is known; no payer paid it.
 	Fee uint64
 	// Units is the compute units used.
 	Units uint64

@@ -63,7 +63,7 @@ func sysCreateAddress(_ *program, vm *sbpf.VM, r [5]uint64) (uint64, error) { //
 }
 
 // programAddress derives an address of a program, if the seeds give one: it must
-// not be a point of the curve, so that nobody has its private key.
+// not be a point of the curve, so that it has no private key.
 func programAddress(seeds [][]byte, program solana.PublicKey) (solana.PublicKey, bool) {
 	address, err := solana.CreateProgramAddress(seeds, program)
 	return address, err == nil

@@ -109,7 +109,7 @@ func (p *program) invoke(vm *sbpf.VM, r [5]uint64, l layout) (uint64, error) {
 	return 0, nil
 }
 
-// notInvocable tells whether programs may not call this one: the loaders, of which
+// notInvocable reports whether programs may not call this one: the loaders, of which
 // only the upgradeable one has instructions for programs, and the precompiles.
 func notInvocable(id solana.PublicKey) bool {
 	switch id {
@@ -219,7 +219,7 @@ func (p *program) lend(vm *sbpf.VM, address, count uint64, v *invocation, l layo
 	return accounts, nil
 }
 
-// lendOne does so for one account, and tells whether it has to be shown again: a
+// lendOne does so for one account, and reports whether it has to be shown again: a
 // program is not, nor what the callee may not change.
 func (p *program) lendOne(vm *sbpf.VM, passed passed, lengths map[solana.PublicKey]uint64) (lent, bool, error) {
 	a := p.run.accounts[passed.place]

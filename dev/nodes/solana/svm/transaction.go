@@ -82,7 +82,7 @@ func (t *Transaction) ID() solana.Signature { return t.Signatures[0] }
 // Keys are the accounts of the transaction.
 func (t *Transaction) Keys() []solana.PublicKey { return t.Message.AccountKeys }
 
-// SignaturesValid tells whether every key that must sign did.
+// SignaturesValid reports whether every key that must sign did.
 func (t *Transaction) SignaturesValid() bool {
 	for i, signature := range t.Signatures {
 		if !signature.Verify(t.Message.AccountKeys[i], t.body) {
@@ -92,12 +92,12 @@ func (t *Transaction) SignaturesValid() bool {
 	return true
 }
 
-// IsSigner tells whether the key at a place signs.
+// IsSigner reports whether the key at a place signs.
 func (t *Transaction) IsSigner(index int) bool {
 	return index < int(t.Message.Header.NumRequiredSignatures)
 }
 
-// IsWritable tells whether the transaction may change the account at a place.
+// IsWritable reports whether the transaction may change the account at a place.
 // Sysvars and built-in programs are never writable, and neither is a program that
 // the message calls, whatever the message says.
 func (t *Transaction) IsWritable(index int) bool {

@@ -87,7 +87,7 @@ func TestSignaturesOfOthersAreNotValid(t *testing.T) {
 	require.Equal(t, SignatureFailure, r.Err.Kind)
 }
 
-func TestNobodyWritesSysvarsAndCalledPrograms(t *testing.T) {
+func TestSysvarsAndCalledProgramsAreNotWritten(t *testing.T) {
 	c := newChain(t, nil)
 	payer := c.payer("payer")
 	wire := c.sign(payer, c.block.LastBlockhash, false,
