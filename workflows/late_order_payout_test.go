@@ -17,7 +17,7 @@ import (
 func refusedBefore(status exchange.PayoutStatus, p payer) (*payoutHarness, exchange.PaymentAttempt) {
 	w := newPayoutHarness(p)
 	a := exchange.PaymentAttempt{
-		ID: activities.PayoutID(w.request.ID, 1), Direction: exchange.Payout, OrderID: w.request.ID, Status: exchange.AttemptFailed,
+		ID: activities.PayoutID(w.request.ID, 1), Direction: exchange.Payout, Object: w.of, OrderID: w.request.ID, Status: exchange.AttemptFailed,
 		Amount: w.rows.payout.Amount, Phone: w.rows.payout.Phone, ResultCode: "2040", CreatedAt: w.start,
 	}
 	a.WorkflowID = workflows.LatePayoutID(a.ID)

@@ -50,7 +50,7 @@ func (r *payoutRows) BeginPayout(_ context.Context, of exchange.MomoObject, a ex
 			return a, err
 		}
 		r.payout.Status = exchange.PayoutProcessing
-		a.CreatedAt, a.Object = r.now(), of
+		a.CreatedAt, a.Object, a.OrderID = r.now(), of, r.payout.OrderID
 		stored := a
 		stored.CallbackToken = ""
 		r.attempts[a.ID] = stored
