@@ -137,6 +137,30 @@ func TestCollectionBelongsToItsOwner(t *testing.T) {
 	wantBooks(t, x.s)
 }
 
+// As it is shipped, the database knows orders and refunds, and collects only for orders.
+func TestDatabaseKnowsTheTypesOfObjects(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	o := storetest.NewMarket(t, s).Order(t, s, "10")
+	for name, c := range map[string]struct{ kind, direction, want string }{
+		"an unknown type":           {"test", "collection", "23514"},
+		"no type":                   {"", "payout", "23514"},
+		"a collection for a refund": {"refund", "collection", "23514"},
+		"a collection for an order": {"order", "collection", ""},
+	} {
+		tx, err := storetest.Owner(t, s).BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
+			VALUES (gen_random_uuid(), $1, $2, $3, 'daraja', 'created', 'KES', $4, $5, 'X', now())`, c.direction, c.kind, o.ID, o.Price.Fiat.Decimal(), o.PaymentPhone.Digits())
+		_ = tx.Rollback()
+		if got := sqlState(err); got != c.want {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 // What the code never does, the database refuses.
 func TestDatabaseGuardsCollectionsOfAnyObject(t *testing.T) {
 	t.Parallel()

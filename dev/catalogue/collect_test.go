@@ -101,7 +101,7 @@ func TestCatalogue04_TheSameReceiptTwice(t *testing.T) {
 		o := w.buy(w.request(magic))
 		w.completed(o)
 		known, n, err := w.store.ListC2B(w.t.Context(), store.C2BFilter{Receipt: o.MomoReceipt}, store.Page{Number: 1, Size: 5})
-		if err != nil || n != 1 || known[0].OrderID != o.ID || known[0].Status != exchange.C2BMatched {
+		if err != nil || n != 1 || known[0].Object.OrderID() != o.ID || known[0].Status != exchange.C2BMatched {
 			w.t.Errorf("the receipt is known %d times: %+v, %v", n, known, err)
 		}
 		if results, confirmations := len(w.line.of(exchange.CallbackResult)), len(w.line.of(exchange.CallbackConfirmation)); results+confirmations < 2 {
