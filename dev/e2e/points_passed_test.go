@@ -61,7 +61,7 @@ var exemptions = []exemption{
 	{"CheckFloatMove/call#?/*", question},
 	{"CheckLatePayout/call#?/*", question},
 	{"ConfirmPayment/RecordSubmission#?/*", another},
-	{"ConfirmPayment/SetOrderDetail#?/*", another},
+	{"ConfirmPayment/SetCollectionDetail#?/*", another},
 	{"ConfirmPayment/UseCommand#?/*", another},
 	{"CheckLatePayout/*/*", another},
 	{"SettleLatePayout/*/*", another},
