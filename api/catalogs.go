@@ -13,7 +13,7 @@ import (
 	"kivuko/store/catalogdata"
 )
 
-// wireCountry is a country with the fields of interface.md.
+// wireCountry is a country with the fields of the interface description.
 type wireCountry struct {
 	ID                  uuid.UUID `json:"id"`
 	DisplayName         string    `json:"display_name"`
@@ -150,7 +150,7 @@ func (s *server) currencies() catalog[exchange.FiatCurrency] {
 	}
 }
 
-// listActive and listAll return the whole catalog: interface.md gives the listings no pages.
+// listActive and listAll return the whole catalog: the interface description gives the listings no pages.
 func (k catalog[T]) listActive(c *call) error { return k.answer(c, true) }
 func (k catalog[T]) listAll(c *call) error    { return k.answer(c, false) }
 

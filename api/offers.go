@@ -12,7 +12,7 @@ import (
 	"kivuko/store"
 )
 
-// wireOffer is an offer with every field of interface.md, plus network, wallet_id and status_detail.
+// wireOffer is an offer with every field of the interface description, plus network, wallet_id and status_detail.
 type wireOffer struct {
 	ID              uuid.UUID      `json:"id"`
 	VendorID        uuid.UUID      `json:"vendor_id"`

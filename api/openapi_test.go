@@ -35,7 +35,7 @@ func TestDocumentIsValid(t *testing.T) {
 		t.Fatalf("openapi.yaml is not valid: %v", err)
 	}
 	if doc.Info.Version != "1.1.0" {
-		t.Errorf("the document says version %s, interface.md says 1.1.0", doc.Info.Version)
+		t.Errorf("the document says version %s, the interface description says 1.1.0", doc.Info.Version)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"kivuko/exchange"
 )
 
-// wireOrder is an order with every field of interface.md, plus network, rate and status_detail.
+// wireOrder is an order with every field of the interface description, plus network, rate and status_detail.
 type wireOrder struct {
 	ID                uuid.UUID      `json:"id"`
 	CustomerID        uuid.UUID      `json:"customer_id"`

@@ -138,7 +138,7 @@ type pageRule struct {
 	standard    int64
 }
 
-// The bounds of interface.md. Lists that it does not name have anyPage.
+// The bounds of the interface description. Lists that it does not name have anyPage.
 var (
 	anyPage     = pageRule{least: 1, most: maxPageSize, standard: defaultPageSize}
 	searchPage  = pageRule{required: true, least: 1, most: 100, standard: defaultPageSize}
@@ -181,7 +181,7 @@ func (c *call) list(plural string, rows any, p store.Page, total int) error {
 	return c.json(http.StatusOK, map[string]any{plural: rows, "page_id": p.Number, "page_size": p.Size, "total": total})
 }
 
-// bare answers with a list that interface.md defines as an array. The total is in a header.
+// bare answers with a list that the interface description defines as an array. The total is in a header.
 func (c *call) bare(rows any, total int) error {
 	c.fc.Set(headerTotal, strconv.Itoa(total))
 	return c.json(http.StatusOK, rows)

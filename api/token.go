@@ -185,8 +185,8 @@ func readClaims(t *paseto.Token, now time.Time) (provenToken, error) {
 
 const refreshBytes = 32
 
-// refresh creates a refresh token: 256 random bits in a PASETO, the format of interface.md. It is never decrypted:
-// the store has its SHA-256. So it stays valid when keys are rotated.
+// refresh creates a refresh token: 256 random bits in a PASETO, the format of the interface description. It is never
+// decrypted: the store has its SHA-256. So it stays valid when keys are rotated.
 func (r *keyring) refresh(now, expires time.Time) (string, [32]byte, error) {
 	random := make([]byte, refreshBytes)
 	if _, err := rand.Read(random); err != nil {

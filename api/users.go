@@ -176,7 +176,7 @@ func (s *server) accountStatus(c *call) error {
 	return listed(c, "users", page, userEntry)(s.Store.ListUsers(c.ctx, store.UserFilter{}, page))
 }
 
-// countByRole counts the users of a role. It accepts all roles, not only those of interface.md.
+// countByRole counts the users of a role. It accepts all roles, not only those of the interface description.
 func (s *server) countByRole(c *call) error {
 	role := exchange.Role(c.fc.Params("role"))
 	if !role.Valid() {

@@ -44,7 +44,7 @@ var (
 	housePurposes = []string{"treasury", "gas", "escrow"}
 	// listedPurposes are the purposes of existing house wallets. The system creates a counterpart wallet when money arrives there.
 	listedPurposes = append([]string{"counterpart"}, housePurposes...)
-	// walletNetworks are the networks on which interface.md allows users to create wallets. Solana wallets are
+	// walletNetworks are the networks on which the interface description allows users to create wallets. Solana wallets are
 	// provisioned by an admin.
 	walletNetworks = []string{"ethereum", "tron"}
 )
@@ -112,7 +112,7 @@ func own(r exchange.WalletRequest, u exchange.User) exchange.WalletRequest {
 	return r
 }
 
-// ownerForm is the wallet creation request of interface.md.
+// ownerForm is the wallet creation request of the interface description.
 type ownerForm struct {
 	request                     exchange.WalletRequest
 	kind                        exchange.OwnerType
@@ -205,8 +205,8 @@ func (f *form) readMultisig() {
 	}
 }
 
-// resolveOwner finds the owner and checks the rules of interface.md: a customer may create wallets for itself, a
-// merchant for itself and its sub-merchants, an admin for any user.
+// resolveOwner finds the owner and checks the rules of the interface description: a customer may create wallets for itself,
+// a merchant for itself and its sub-merchants, an admin for any user.
 func (s *server) resolveOwner(c *call, in ownerForm) (exchange.User, error) {
 	pointer, id, role := "/user_id", in.user, c.who.Role
 	allowed := role == exchange.RoleCustomer || role == exchange.RoleUser

@@ -19,14 +19,14 @@ type timestamp string
 
 func stamp(t time.Time) timestamp { return timestamp(t.UTC().Format(timeLayout)) }
 
-// NullableString is a text that may be absent, in the format of interface.md.
+// NullableString is a text that may be absent, in the format of the interface description.
 type NullableString struct {
 	String string `json:"String"`
 	Valid  bool   `json:"Valid"`
 }
 
-// NullableTime is a time that may be absent, in the format of interface.md. Time is always a text: the zero time when
-// absent.
+// NullableTime is a time that may be absent, in the format of the interface description. Time is always a text: the zero
+// time when absent.
 type NullableTime struct {
 	Time  timestamp `json:"Time"`
 	Valid bool      `json:"Valid"`
@@ -129,7 +129,7 @@ func userWire(u exchange.User) wireUser {
 	}
 }
 
-// entryWire is a user in the account-status listing, which has exactly the fields of interface.md.
+// entryWire is a user in the account-status listing, which has exactly the fields of the interface description.
 type entryWire struct {
 	ID          uuid.UUID     `json:"id"`
 	Email       string        `json:"email"`
