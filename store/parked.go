@@ -53,7 +53,7 @@ LEFT JOIN chain_payments c ON p.object_type = 'chain_payment' AND c.id = p.objec
 LEFT JOIN payment_attempts a ON p.object_type = 'payment_attempt' AND a.id = p.object_id
 LEFT JOIN LATERAL (SELECT e.id FROM payment_exceptions e WHERE e.attempt_id = a.id AND e.status = 'open' ORDER BY e.created_at, e.id LIMIT 1) late ON true
 LEFT JOIN payment_exceptions x ON x.id = CASE p.object_type WHEN 'payment_exception' THEN p.object_id ELSE late.id END
-LEFT JOIN refunds r ON r.id = CASE p.object_type WHEN 'refund' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END
+LEFT JOIN refunds r ON r.id = CASE p.object_type WHEN 'refund' THEN p.object_id WHEN 'payment_attempt' THEN a.refund_id WHEN 'chain_payment' THEN c.object_id END
 LEFT JOIN orders o ON o.id = coalesce(r.order_id, a.order_id, x.order_id, CASE p.object_type WHEN 'order' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END)
 LEFT JOIN transfers t ON t.id = CASE p.object_type WHEN 'transfer' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END
 ORDER BY p.since, p.workflow_id`

@@ -105,3 +105,23 @@ func TestParkedLateMoneyNamesItsException(t *testing.T) {
 		t.Errorf("a flow that is not parked: %v", err)
 	}
 }
+
+// The payout of a refund is found from its attempt: the refund, its amount, the order and its customer.
+func TestParkedPayoutNamesItsRefund(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	refund, _ := underpaid(t, s)
+	a := payout(t, s, refund)
+	o, err := s.OrderByID(ctx, refund.OrderID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := exchange.ParkedFlow{WorkflowID: "late-payment:" + a.ID.String(), RunID: "a", Type: "LatePayout", ObjectType: "payment_attempt", ObjectID: a.ID, Reason: "refund-late_claim", Since: time.Now()}
+	if err := s.KeepParked(ctx, row); err != nil {
+		t.Fatal(err)
+	}
+	one, err := s.ParkedFlow(ctx, row.WorkflowID)
+	if err != nil || one.RefundID != refund.ID || one.OrderID != o.ID || one.CustomerID != o.CustomerID || !one.Amount.Equal(refund.Amount) {
+		t.Errorf("a payout of the refund %s is shown as %+v, %v", refund.ID, one, err)
+	}
+}
