@@ -249,7 +249,7 @@ func (s *faultyStore) Breaker(ctx context.Context, provider string) (exchange.Br
 	if s.breaker != nil {
 		return *s.breaker, nil
 	}
-	return s.Store.Breaker(ctx, provider)
+	return result(s, "Breaker", func() (exchange.Breaker, error) { return s.Store.Breaker(ctx, provider) })
 }
 
 func (s *faultyStore) ConfirmPayee(ctx context.Context, id uuid.UUID, written time.Time, by exchange.Principal) (exchange.Refund, error) {

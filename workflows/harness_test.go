@@ -25,7 +25,6 @@ import (
 type harness struct {
 	t        testing.TB
 	env      *testsuite.TestWorkflowEnvironment
-	book     *book // of the flows that are not played on the store yet
 	store    *faultyStore
 	market   storetest.Market
 	officer  exchange.Principal
@@ -68,12 +67,8 @@ func newHarness(t testing.TB) *harness { return newHarnessOn(t, networkName) }
 
 func newHarnessOn(t testing.TB, n exchange.Network) *harness {
 	t.Helper()
-	w := newStage(t)
-	w.chain.on = n
-	now := func() time.Time { return w.env.Now() }
-	w.store = &faultyStore{network: n, now: now, Store: storetest.Open(t, storetest.URL(t), store.Options{Now: now, MaxConns: 4})}
+	w := newStage(t, n)
 	w.market = storetest.NewMarketOn(t, w.store.Store, n)
-	w.officer = storetest.PrincipalOf(storetest.User(t, w.store.Store, exchange.RoleTreasury))
 	if _, err := w.store.StartDeposits(t.Context(), n, exchange.ChainBlock{Number: watchedTo, ID: "start", Time: w.start}); err != nil {
 		t.Fatal(err)
 	}
@@ -81,14 +76,13 @@ func newHarnessOn(t testing.TB, n exchange.Network) *harness {
 		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: w.market.Customer.ID, OfferID: w.market.Offer.ID,
 		Crypto: money.Must(money.USDT, "10"), Phone: "254712345678", ExpiresAt: w.start.Add(exchange.OrderLife),
 	}
-	w.signs.order = &w.request
-	w.chain.store = w.store
-	w.register()
+	w.signs.order, w.signs.shillings = &w.request, price
 	return w
 }
 
-// newStage makes everything but the database.
-func newStage(t testing.TB) *harness {
+// newStage makes everything but the market.
+func newStage(t testing.TB, n exchange.Network) *harness {
+	t.Helper()
 	shown := newSigns()
 	w := &harness{
 		t: t, env: newEnvironment(shown), answers: map[string]error{}, rejected: map[string]bool{}, signs: shown,
@@ -103,9 +97,13 @@ func newStage(t testing.TB) *harness {
 		attempts: map[uuid.UUID]exchange.PaymentAttempt{}, results: map[uuid.UUID]string{},
 	}
 	w.chain = &network{
-		on: networkName, now: w.env.Now, script: func(int) outcome { return outcome{} }, signed: map[string]*entry{}, txs: map[string]*entry{},
+		on: n, now: w.env.Now, script: func(int) outcome { return outcome{} }, signed: map[string]*entry{}, txs: map[string]*entry{},
 	}
 	w.keys = &keyRing{}
+	w.store = &faultyStore{network: n, now: w.env.Now, Store: storetest.Open(t, storetest.URL(t), store.Options{Now: w.env.Now, MaxConns: 4})}
+	w.officer = storetest.PrincipalOf(storetest.User(t, w.store.Store, exchange.RoleTreasury))
+	w.chain.store = w.store
+	w.register()
 	return w
 }
 
@@ -128,9 +126,7 @@ func (w *harness) register() {
 // deliver stores a callback and wakes the flow that waits for it, as the API does.
 func (w *harness) deliver(a exchange.PaymentAttempt, kind exchange.CallbackKind, body []byte) {
 	c := exchange.MomoCallback{ID: uuid.New(), AttemptID: a.ID, Kind: kind, Body: body, ReceivedAt: w.env.Now()}
-	if w.book != nil {
-		w.book.SaveCallback(c)
-	} else if err := w.store.SaveCallback(context.Background(), c); err != nil {
+	if err := w.store.SaveCallback(context.Background(), c); err != nil {
 		w.t.Error(err)
 	}
 	ref := workflows.CallbackRef{CallbackID: c.ID, AttemptID: a.ID}
@@ -208,12 +204,6 @@ func (w *harness) decree(verb string) uuid.UUID {
 // decreeWith writes a command about an object, with a note.
 func (w *harness) decreeWith(objectType string, object uuid.UUID, verb, note string) uuid.UUID {
 	c := exchange.OperatorCommand{ID: uuid.New(), ObjectType: objectType, ObjectID: object, Verb: verb, Note: note, ActorID: w.officer.UserID}
-	if w.book != nil {
-		w.book.mu.Lock()
-		defer w.book.mu.Unlock()
-		w.book.commands[c.ID] = c
-		return c.ID
-	}
 	if err := w.store.SaveCommand(w.t.Context(), c, w.officer); err != nil {
 		w.t.Errorf("save the command %s: %v", verb, err)
 	}

@@ -1,120 +1,122 @@
 package workflows_test
 
 import (
-	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/testsuite"
 
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/workflows"
 )
 
-// lateEvidence is the answers that a check of a payout gets, and the calls that it makes.
-type lateEvidence struct {
-	env      *testsuite.TestWorkflowEnvironment
-	signs    *signs
-	steps    []activities.LatePayoutStep
-	booked   activities.LatePayoutStep // by command
-	verb     string
-	looks    int
-	asked    int
-	settled  int
-	resolved []uuid.UUID
-}
-
-func (w *lateEvidence) check(_ context.Context, in activities.CheckPayoutInput) (activities.LatePayoutStep, error) {
-	w.looks++
-	if in.Ask {
-		w.asked++
-	}
-	return nextOf(&w.steps), nil
-}
-
-func (w *lateEvidence) settle(context.Context, activities.SettlePayoutInput) (activities.LatePayoutStep, error) {
-	w.settled++
-	return w.booked, nil
-}
-
-func (w *lateEvidence) resolve(_ context.Context, in activities.ExceptionInput) error {
-	w.resolved = append(w.resolved, in.ExceptionID)
-	return nil
-}
-
-func (w *lateEvidence) prove(context.Context, activities.ProveInput) (activities.Proof, error) {
-	return activities.Proof{CommandID: uuid.New(), Verb: w.verb}, nil
-}
-
-var lateInput = workflows.LatePayoutInput{AttemptID: uuid.New(), RefundID: uuid.New(), OrderID: uuid.New()}
-
-// run checks a payout, with a command of the verb at a time.
-func (w *lateEvidence) run(t *testing.T, at time.Duration, verb string) workflows.LatePayoutResult {
+// stored stores what the operator reports about an attempt, in the order of its reports. A report with a ticket answers a
+// query of ours. No flow is notified.
+func (w *payoutHarness) stored(t *testing.T, a exchange.PaymentAttempt, reports ...exchange.Observation) {
 	t.Helper()
-	w.signs, w.verb = newSigns(), verb
-	w.env = newEnvironment(w.signs)
-	for name, f := range map[string]any{"CheckLatePayout": w.check, "SettleLatePayout": w.settle, "ResolveException": w.resolve, "ProveCommand": w.prove, "ListParked": listed} {
-		w.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	for i, o := range reports {
+		kind := exchange.CallbackResult
+		if o.Ticket != "" {
+			kind = exchange.CallbackStatus
+			if err := w.store.Store.SavePayoutQuery(t.Context(), a.ID, o.Ticket); err != nil {
+				t.Fatal(err)
+			}
+		}
+		body, err := json.Marshal(o)
+		if err == nil {
+			err = w.store.SaveCallback(t.Context(), exchange.MomoCallback{
+				ID: uuid.New(), AttemptID: a.ID, Kind: kind, Body: body, ReceivedAt: w.start.Add(time.Duration(i) * time.Second),
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if verb != "" {
-		w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(verb, workflows.CommandRef{CommandID: uuid.New()}) }, at)
-	}
-	w.env.ExecuteWorkflow(workflows.LatePayout, lateInput)
-	var result workflows.LatePayoutResult
-	if err := w.env.GetWorkflowError(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.env.GetWorkflowResult(&result); err != nil {
-		t.Fatal(err)
-	}
-	return result
 }
 
-func (w *lateEvidence) parked(t *testing.T, want ...workflows.Reason) {
-	t.Helper()
-	w.signs.were(t, "default-test-workflow-id", want...)
+// signalled gives a command about the order by signal, as the Web UI does.
+func (w *payoutHarness) signalled(verb, note string) {
+	id := w.decreeWith(activities.ObjectOrder, w.request.ID, verb, note)
+	w.env.SignalWorkflow(verb, workflows.CommandRef{CommandID: id})
 }
 
 // TestUnclaimedLatePayout ends at once and does not park.
 func TestUnclaimedLatePayout(t *testing.T) {
-	for _, state := range []string{activities.PayoutNoClaim, activities.PayoutDenied} {
-		w := &lateEvidence{steps: []activities.LatePayoutStep{{State: state}}}
-		if r := w.run(t, 0, ""); r.Outcome != workflows.LateClean || w.looks != 1 {
-			t.Errorf("ended %+v after %d checks", r, w.looks)
-		}
-		w.parked(t)
+	t.Parallel()
+	no := func(ticket string) exchange.Observation {
+		return exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee, Ticket: ticket}
+	}
+	yes := exchange.Observation{State: exchange.SeenSucceeded, Code: "0", Receipt: "UKL0000002"}
+	for name, reports := range map[string][]exchange.Observation{
+		"no source claims it":          {no("")},
+		"denied twice since the claim": {yes, no("first"), no("second")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, a := refusedBefore(t, exchange.MomoRefund, payer{})
+			w.stored(t, a, reports...)
+			flow := workflows.LatePayoutID(a.ID)
+			if got := w.checkLate(t, a); got != workflows.LateClean || w.signs.steps[flow]["activity"] != 1 || w.operator.looked != 0 {
+				t.Errorf("ended %s after %v and %d queries", got, w.signs.steps[flow], w.operator.looked)
+			}
+			if p := w.payable(); p.Paid || p.Claimed {
+				t.Errorf("the refund is %s, claimed %t", p.Status, p.Claimed)
+			}
+			w.signs.were(t, flow)
+		})
 	}
 }
 
-// TestLatePayoutThatIsAccounted does not park either: the payout completed its refund, or was booked before.
+// TestLatePayoutThatIsAccounted does not park either: the payout completed its refund.
 func TestLatePayoutThatIsAccounted(t *testing.T) {
-	w := &lateEvidence{steps: []activities.LatePayoutStep{{State: activities.PayoutPending}, {State: activities.PayoutPaid}}}
-	if r := w.run(t, 0, ""); r.Outcome != workflows.LateAccounted || w.asked != 2 {
-		t.Errorf("ended %+v after %d queries", r, w.asked)
+	t.Parallel()
+	p := payer{code: "0"}
+	w, a := refusedBefore(t, exchange.MomoRefund, p)
+	w.operator.fault = w.during(0, time.Minute, errAway, "resolve")
+	if got := w.late(t, a, p); got != workflows.LateAccounted || w.operator.looked != 2 {
+		t.Errorf("ended %s after %d queries", got, w.operator.looked)
 	}
-	w.parked(t)
+	w.paidOnce(t, a, true)
+	refunded(price)(t, w.harness)
+	w.decided(t, "")
+	w.signs.were(t, workflows.LatePayoutID(a.ID))
 }
 
 // TestRefundThatWasPaidTwice waits for an operator to settle the exception.
 func TestRefundThatWasPaidTwice(t *testing.T) {
-	twice := activities.LatePayoutStep{State: activities.PayoutPaid, Exception: uuid.New(), Undecided: true}
-	w := &lateEvidence{steps: []activities.LatePayoutStep{twice}}
-	if r := w.run(t, time.Hour, activities.VerbResolve); r.Outcome != workflows.LateResolved || len(w.resolved) != 1 || w.resolved[0] != twice.Exception {
-		t.Errorf("ended %+v, resolved %v", r, w.resolved)
+	t.Parallel()
+	p := payer{code: "0"}
+	w, a := refusedBefore(t, exchange.MomoRefund, p)
+	w.paidByAnother(t)
+	w.at(time.Hour, func() { w.decided(t, exchange.ExcOpen) })
+	w.at(time.Hour, func() { w.signalled(activities.VerbResolve, "the payee keeps it") })
+	if got := w.late(t, a, p); got != workflows.LateResolved {
+		t.Errorf("ended %s", got)
 	}
-	w.parked(t, workflows.ReasonRefundTwice)
+	w.paidOnce(t, a, false)
+	w.decided(t, exchange.ExcAccepted)
+	w.signs.were(t, workflows.LatePayoutID(a.ID), workflows.ReasonRefundTwice)
 }
 
 // TestUnconfirmedClaim parks after some queries; a receipt settles it.
 func TestUnconfirmedClaim(t *testing.T) {
-	w := &lateEvidence{steps: []activities.LatePayoutStep{{State: activities.PayoutPending}}, booked: activities.LatePayoutStep{State: activities.PayoutPaid}}
-	if r := w.run(t, 3*time.Hour, activities.VerbResolve); r.Outcome != workflows.LateAccounted || w.settled != 1 || w.asked < 6 {
-		t.Errorf("ended %+v after %d queries, settled %d times", r, w.asked, w.settled)
+	t.Parallel()
+	p := payer{code: "0", mute: true}
+	w, a := refusedBefore(t, exchange.MomoRefund, p)
+	w.at(2*time.Hour, func() {
+		if p := w.payable(); p.Paid || !p.Claimed {
+			t.Errorf("the refund is %s, claimed %t", p.Status, p.Claimed)
+		}
+	})
+	w.at(3*time.Hour, func() { w.signalled(activities.VerbResolve, "UKL0000002") })
+	if got := w.late(t, a, p); got != workflows.LateAccounted || w.operator.looked < 6 {
+		t.Errorf("ended %s after %d queries", got, w.operator.looked)
 	}
-	w.parked(t, workflows.ReasonRefundLate)
+	w.paidOnce(t, a, true)
+	refunded(price)(t, w.harness)
+	w.signs.were(t, workflows.LatePayoutID(a.ID), workflows.ReasonRefundLate)
 }
 
 // TestHoldsOfExchange compares the codes of the database with the reasons of flows.

@@ -47,21 +47,27 @@ type leftBehind struct {
 func leaves(t *testing.T, detail string) leftBehind {
 	t.Helper()
 	w, a := lateAfter(t, detail)
+	return leftBehind{w, a, w.owesBack(a, detail)}
+}
+
+// owesBack makes the money of a prompt arrive although its order ended with the detail.
+func (w *harness) owesBack(a exchange.PaymentAttempt, detail string) exchange.Refund {
+	w.t.Helper()
 	w.pay(a, payer{silent: true})()
 	m := w.operator.collected(a.OrderID)[0]
-	out, err := w.store.AcceptPayment(t.Context(), a.ID, exchange.Observation{
+	out, err := w.store.AcceptPayment(w.t.Context(), a.ID, exchange.Observation{
 		Receipt: m.receipt, Amount: m.amount, Source: exchange.SourceCallback,
 	}, w.start)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	if detail != exchange.DetailCancelled {
-		out.Refund, err = w.store.RefundException(t.Context(), out.Exception.ID, w.officer)
+		out.Refund, err = w.store.RefundException(w.t.Context(), out.Exception.ID, w.officer)
 	}
 	if err != nil || out.Refund.ID == uuid.Nil {
-		t.Fatalf("refund %+v, %v", out.Refund, err)
+		w.t.Fatalf("refund %+v, %v", out.Refund, err)
 	}
-	return leftBehind{w, a, out.Refund}
+	return out.Refund
 }
 
 // pays begins and sends a payout of the refund, as the flow that ended did.
@@ -193,7 +199,7 @@ func TestOfficersDeclareAClaimedRefundUnpaid(t *testing.T) {
 			watch := workflows.LatePaymentID(l.a.ID)
 			claims("UKL0000091")
 			l.at(3*time.Hour, func() { command(watch, activities.VerbRetry, "again") })
-			l.at(4*time.Hour, func() { l.declareUnpaid(t, a) })
+			l.at(4*time.Hour, func() { l.declareUnpaid(a.ID) })
 			if again {
 				l.at(4*time.Hour+time.Second, func() { claims("UKL0000092") })
 			}
@@ -208,18 +214,25 @@ func TestOfficersDeclareAClaimedRefundUnpaid(t *testing.T) {
 	}
 }
 
-// declareUnpaid has two officers declare that a payout was not made.
-func (l leftBehind) declareUnpaid(t *testing.T, a exchange.PaymentAttempt) {
-	t.Helper()
-	storetest.Exec(t, l.store.Store, `UPDATE refund_policy SET unknown_seconds = 0`)
-	storetest.Exec(t, l.store.Store, `UPDATE payment_attempts SET created_at = now() WHERE id = '`+a.ID.String()+`'`)
-	c, err := l.store.ProposeUnpaid(t.Context(), a.OrderID, "not in the portal", l.officer)
+// declareUnpaid has two officers declare that a payout of the order was not made. The database compares its age with
+// its own clock.
+func (w *harness) declareUnpaid(attempt uuid.UUID) {
+	w.t.Helper()
+	storetest.Exec(w.t, w.store.Store, `UPDATE payment_attempts SET created_at = '2020-01-01' WHERE id = $1`, attempt)
+	c, err := w.store.ProposeUnpaid(w.t.Context(), w.request.ID, "not in the portal", w.officer)
 	if err == nil {
-		_, err = l.store.ConfirmChange(t.Context(), c.ID, "", storetest.PrincipalOf(storetest.User(t, l.store.Store, exchange.RoleAdmin)))
+		err = w.confirmed(c)
 	}
 	if err != nil {
-		t.Error(err)
+		w.t.Error(err)
 	}
+}
+
+// confirmed has a second officer confirm a change.
+func (w *harness) confirmed(c exchange.ControlChange) error {
+	w.t.Helper()
+	_, err := w.store.ConfirmChange(w.t.Context(), c.ID, "", storetest.PrincipalOf(storetest.User(w.t, w.store.Store, exchange.RoleAdmin)))
+	return err
 }
 
 // bothRun runs the watch that owes the refund beside the check of late notices about its first payout.

@@ -5,11 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"kivuko/activities"
 	"kivuko/exchange"
-	"kivuko/exchange/money"
 	"kivuko/workflows"
 )
 
@@ -22,6 +19,7 @@ var paidOut = workflows.MomoPayoutResult{Completed: true}
 
 // TestMomoPayout runs one attempt against every behaviour of the operator.
 func TestMomoPayout(t *testing.T) {
+	t.Parallel()
 	const sec, min = time.Second, time.Minute
 	for _, s := range []struct {
 		name   string
@@ -30,6 +28,7 @@ func TestMomoPayout(t *testing.T) {
 		want   workflows.MomoPayoutResult
 		parked []workflows.Reason
 		check  func(t *testing.T, w *payoutHarness)
+		only   exchange.MomoObjectType // what can be in this state; any where it is empty
 	}{
 		{name: "paid", plan: payer{code: "0", after: 5 * sec}, want: paidOut, check: asked(1)},
 		{name: "paid, reported twice", plan: payer{code: "0", after: 5 * sec, twice: true}, want: paidOut},
@@ -51,8 +50,8 @@ func TestMomoPayout(t *testing.T) {
 		{
 			name: "our credential", plan: payer{code: "2001", after: 5 * sec}, want: refusal(workflows.ReasonMomoCredential, exchange.ClassCredential, "2001"),
 			check: func(t *testing.T, w *payoutHarness) {
-				if !slices.Equal(w.rows.hits, []string{"2001"}) {
-					t.Errorf("refusals of the credential: %v", w.rows.hits)
+				if b, err := w.store.Store.Breaker(t.Context(), "daraja"); err != nil || b.Hits != 1 || b.Code != "2001" {
+					t.Errorf("refusals of the credential: %+v, %v", b, err)
 				}
 			},
 		},
@@ -60,11 +59,7 @@ func TestMomoPayout(t *testing.T) {
 			name: "a refusal without a second source", plan: payer{code: "2040", after: 5 * sec},
 			people: func(w *payoutHarness) {
 				w.operator.fault = w.during(0, 2*time.Hour, errAway, "resolve")
-				w.at(time.Hour, func() {
-					if w.rows.payout.Status != exchange.PayoutProcessing {
-						w.answers["refused by one source"] = errBug
-					}
-				})
+				w.at(time.Hour, func() { w.undecided("refused by one source") })
 			},
 			want:   refusal(workflows.ReasonMomoRefused, exchange.ClassPayee, "2040"),
 			parked: []workflows.Reason{workflows.ReasonMomoUnknown},
@@ -81,8 +76,8 @@ func TestMomoPayout(t *testing.T) {
 				if n := w.operator.looked; n < 7 || n > 120 {
 					t.Errorf("%d queries in a month", n)
 				}
-				if w.rows.payout.Receipt != "UKLMANUAL1" {
-					t.Errorf("booked with %q", w.rows.payout.Receipt)
+				if p := w.payable(); p.Receipt != "UKLMANUAL1" {
+					t.Errorf("booked with %q", p.Receipt)
 				}
 			},
 		},
@@ -94,25 +89,27 @@ func TestMomoPayout(t *testing.T) {
 		{
 			name: "no source reports anything, until two officers declare that it was not made", plan: payer{unsent: true, mute: true, silent: true},
 			people: func(w *payoutHarness) {
-				w.at(min, func() { w.book.declared = true }) // a declaration does not count before the flow is parked
-				w.at(2*min, func() { w.env.SignalWorkflow(workflows.SignalCallback, workflows.CallbackRef{}) })
-				w.at(3*min, func() {
-					if w.rows.payout.Status != exchange.PayoutProcessing {
-						w.answers["declared too early"] = errBug
-					}
-					w.book.declared = false
-				})
-				w.at(3*time.Hour, func() { w.book.declared = true })
+				w.at(3*time.Hour, w.declared)
 				w.at(3*time.Hour, func() { w.command("retry") })
 			},
 			want:   refusal(workflows.ReasonMomoRefused, exchange.ClassDeclared, "declared"),
-			parked: []workflows.Reason{workflows.ReasonMomoUnknown}, check: wantsAnswer("declared too early"),
+			parked: []workflows.Reason{workflows.ReasonMomoUnknown},
+		},
+		{ // the operator is asked first, although the declaration is there
+			name: "two officers declare it before the operator had its time", plan: payer{unsent: true, mute: true, silent: true},
+			people: func(w *payoutHarness) {
+				w.at(min, w.declared)
+				w.at(2*min, func() { w.env.SignalWorkflow(workflows.SignalCallback, workflows.CallbackRef{}) })
+				w.at(9*min, func() { w.undecided("declared too early") })
+			},
+			want:  refusal(workflows.ReasonMomoRefused, exchange.ClassDeclared, "declared"),
+			check: wantsAnswer("declared too early"),
 		},
 		{
 			name: "two officers deny what the operator claims", plan: payer{code: "0", after: 5 * sec},
 			people: func(w *payoutHarness) {
 				w.operator.fault = w.during(0, 24*time.Hour, errAway, "resolve") // only the result reports that it was paid
-				w.at(2*time.Hour, func() { w.book.declared = true })
+				w.at(2*time.Hour, w.declared)
 				w.at(4*time.Hour, func() { w.command("resolve") })
 			},
 			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown, workflows.ReasonMomoDisagree},
@@ -120,41 +117,35 @@ func TestMomoPayout(t *testing.T) {
 		{
 			name: "two officers and the operator's answers deny what its result claims", plan: payer{code: "0", after: 5 * sec, reversed: true},
 			people: func(w *payoutHarness) {
-				w.at(3*time.Hour, func() { w.book.declared = true })
+				w.at(3*time.Hour, w.declared)
 				w.at(3*time.Hour, func() { w.command("retry") })
 			},
 			want:   refusal(workflows.ReasonMomoRefused, exchange.ClassDeclared, "declared"),
 			parked: []workflows.Reason{workflows.ReasonMomoDisagree},
 		},
 		{
-			name: "a large payout, and one person's receipt", plan: payer{code: "0", after: 5 * sec, silent: true, mute: true},
+			name: "a large payout, and one officer's receipt", plan: payer{code: "0", after: 5 * sec, silent: true, mute: true},
 			people: func(w *payoutHarness) {
-				w.book.second = true
+				w.receiptsNeedTwo()
 				w.at(time.Hour, func() { w.command("resolve") })
 				w.at(2*time.Hour, func() {
-					if w.rows.booked > 0 {
-						w.answers["settled by one person"] = errBug
-					}
-					w.book.second = false // a second officer named it too
+					w.undecided("settled by one officer")
+					w.attested("UKLMANUAL1")
 				})
 				w.at(3*time.Hour, func() { w.command("resolve") })
 			},
-			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown}, check: wantsAnswer("settled by one person"),
+			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown}, check: wantsAnswer("settled by one officer"),
 		},
 		{
-			name: "said to be paid by a try before", plan: payer{}, people: func(w *payoutHarness) { w.rows.payout.Claimed = true },
+			name: "said to be paid by a try before", plan: payer{}, people: (*payoutHarness).claimed,
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoClaimed)}, check: nothingWritten,
 		},
 		{
-			name: "the payee gets no more today", plan: payer{}, people: func(w *payoutHarness) {
-				w.book.fault = w.during(0, time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginPayout")
-			},
+			name: "the payee gets no more today", plan: payer{}, people: (*payoutHarness).fillDay,
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoPayeeLimit), Class: exchange.ClassPayeeDay}, check: nothingWritten,
 		},
 		{
-			name: "who sent the crypto is denied since", plan: payer{}, people: func(w *payoutHarness) {
-				w.book.fault = w.during(0, time.Hour, exchange.Wrap(exchange.CodeStateConflict, exchange.ErrUncleared, "look again"), "BeginPayout")
-			},
+			name: "who sent the crypto is denied since", plan: payer{}, people: (*payoutHarness).denySender, only: exchange.MomoOrder,
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonDepositScreening)}, check: nothingWritten,
 		},
 		{
@@ -171,38 +162,41 @@ func TestMomoPayout(t *testing.T) {
 			want:   paidOut, parked: []workflows.Reason{workflows.ReasonMomoDisagree},
 		},
 		{
-			name: "the float is short", plan: payer{}, people: func(w *payoutHarness) { w.book.float = money.Must(money.KES, "1292") },
+			name: "the float is short", plan: payer{}, people: func(w *payoutHarness) { w.leave("1292") },
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoFloat), Class: exchange.ClassFloat}, check: nothingWritten,
 		},
 		{
-			name: "payouts are suspended", plan: payer{}, people: func(w *payoutHarness) { w.rows.suspended = true },
+			name: "payouts are suspended", plan: payer{}, people: (*payoutHarness).suspend,
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoSuspended), Class: exchange.ClassCredential}, check: nothingWritten,
 		},
 		{
 			name: "suspended while it is open", plan: payer{code: "0", after: 5 * sec},
 			people: func(w *payoutHarness) {
-				w.at(sec, func() { w.rows.suspended = true })
+				w.at(sec, w.suspend)
 				w.at(3*time.Hour, func() {
 					if w.operator.looked > 0 {
 						w.answers["asked with a refused credential"] = errBug
 					}
-					w.rows.suspended = false
+					w.resume()
 				})
 			},
 			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown}, check: wantsAnswer("asked with a refused credential"),
 		},
 		{
 			name: "a bug that is mended", plan: payer{code: "0", after: 5 * sec},
-			people: func(w *payoutHarness) { w.book.fault = w.during(0, 8*min, errBug, "Callbacks") },
+			people: func(w *payoutHarness) { w.store.fault = w.during(0, 8*min, errBug, "Callbacks") },
 			want:   paidOut, parked: []workflows.Reason{workflows.ReasonStepFailed},
 		},
 	} {
 		for _, kind := range []exchange.MomoObjectType{exchange.MomoOrder, exchange.MomoRefund} {
+			if s.only != "" && s.only != kind {
+				continue
+			}
 			t.Run(s.name+" of "+string(kind), func(t *testing.T) {
-				w := newPayoutHarness(s.plan)
+				t.Parallel()
+				w := newPayoutHarness(t, kind, s.plan)
 				want, parked := s.want, s.parked
 				if kind == exchange.MomoRefund {
-					w.of = exchange.RefundObject(uuid.NewSHA1(w.request.ID, []byte("refund")))
 					want.Reason, parked = string(refundReasons[workflows.Reason(want.Reason)]), []workflows.Reason{}
 					for _, r := range s.parked {
 						parked = append(parked, refundReasons[r])
@@ -217,8 +211,8 @@ func TestMomoPayout(t *testing.T) {
 				if got := w.pay(t); got != want {
 					t.Errorf("it ended %+v, want %+v", got, want)
 				}
-				if done := w.rows.payout.Status == exchange.PayoutCompleted; done != want.Completed {
-					t.Errorf("the payout is %s", w.rows.payout.Status)
+				if p := w.payable(); p.Paid != want.Completed {
+					t.Errorf("the payout is %s", p.Status)
 				}
 				w.sound(t)
 				w.parkedWith(t, parked...)
@@ -265,16 +259,17 @@ func asked(n int) func(*testing.T, *payoutHarness) {
 
 func nothingWritten(t *testing.T, w *payoutHarness) {
 	t.Helper()
-	if len(w.rows.attempts) != 0 || w.operator.counts[exchange.Payout] != 0 {
-		t.Errorf("%d attempts, %d submissions", len(w.rows.attempts), w.operator.counts[exchange.Payout])
+	_, err := w.store.Store.Attempt(t.Context(), activities.PayoutID(w.of.ID, w.try))
+	if exchange.CodeOf(err) != exchange.CodeNotFound || w.operator.counts[exchange.Payout] != 0 {
+		t.Errorf("the attempt was written, or %v, and there were %d submissions", err, w.operator.counts[exchange.Payout])
 	}
 }
 
 func wantsAnswer(key string) func(*testing.T, *payoutHarness) {
 	return func(t *testing.T, w *payoutHarness) {
 		t.Helper()
-		if w.answers[key] != nil {
-			t.Error(key)
+		if err := w.answers[key]; err != nil {
+			t.Errorf("%s: %v", key, err)
 		}
 	}
 }
@@ -282,9 +277,11 @@ func wantsAnswer(key string) func(*testing.T, *payoutHarness) {
 // TestPayoutThatNeverArrived loses the first request. The same payout is sent again under its own id while the
 // operator certainly remembers ids of that age; after that it is only queried.
 func TestPayoutThatNeverArrived(t *testing.T) {
+	t.Parallel()
 	for name, lost := range map[string]time.Duration{"for a moment": time.Minute, "for longer than ids are known": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			w := newPayoutHarness(payer{code: "0", after: 5 * time.Second})
+			t.Parallel()
+			w := newPayoutHarness(t, exchange.MomoOrder, payer{code: "0", after: 5 * time.Second})
 			w.operator.fault = w.during(0, lost, errAway, "submit")
 			if lost > 10*time.Minute {
 				w.at(2*time.Hour, func() {
@@ -304,27 +301,36 @@ func TestPayoutThatNeverArrived(t *testing.T) {
 	}
 }
 
-// TestPayoutStepsMayRunTwice loses the response of every database step once, after its effect and before it.
+// TestPayoutStepsMayRunTwice has every database step of a payout fail once before its effect, and once after it.
 func TestPayoutStepsMayRunTwice(t *testing.T) {
-	for _, plan := range []payer{{code: "0", after: 5 * time.Second}, {code: "2040", after: 5 * time.Second}} {
-		for _, call := range []string{"Payable", "Attempt", "BeginPayout", "RecordSubmission", "Callbacks", "CompletePayout", "RecordFailure", "FailPayout", "Breaker"} {
-			for _, after := range []bool{false, true} {
-				w := newPayoutHarness(plan)
-				if after {
-					w.book.lost = once(call)
-				} else {
-					w.book.fault = once(call)
+	t.Parallel()
+	steps := []string{"Payable", "Attempt", "BeginPayout", "RecordSubmission", "Callbacks", "Breaker", "SavePayoutQuery", "PayoutQueries"}
+	for code, ends := range map[string][]string{"0": {"CompletePayout"}, "2040": {"RecordFailure", "FailPayout"}} {
+		for _, call := range append(ends, steps...) {
+			t.Run(call+" of "+code, func(t *testing.T) {
+				t.Parallel()
+				w := newPayoutHarness(t, exchange.MomoOrder, payer{code: code, after: 5 * time.Second})
+				failed := 0
+				fails := func(once func(string) error) func(string) error {
+					return func(call string) error {
+						err := once(call)
+						if err != nil {
+							failed++
+						}
+						return err
+					}
 				}
+				w.store.fault, w.store.lost = fails(once(call)), fails(once(call))
 				want := paidOut
-				if plan.code != "0" {
-					want = refusal(workflows.ReasonMomoRefused, exchange.ClassPayee, plan.code)
+				if code != "0" {
+					want = refusal(workflows.ReasonMomoRefused, exchange.ClassPayee, code)
 					want.AttemptID, want.Try = activities.PayoutID(w.of.ID, 1), 1
 				}
-				if got := w.pay(t); got != want {
-					t.Errorf("%s lost (after %t): it ended %+v, want %+v", call, after, got, want)
+				if got := w.pay(t); got != want || failed != 2 {
+					t.Errorf("it ended %+v after %d failures, want %+v", got, failed, want)
 				}
 				w.sound(t)
-			}
+			})
 		}
 	}
 }

@@ -12,50 +12,10 @@ import (
 	"kivuko/exchange/money"
 )
 
-// The list of parked flows, by the ids of the flows.
+func notFound(what string) error { return exchange.Errorf(exchange.CodeNotFound, "no %s", what) }
 
-func (b *book) KeepParked(_ context.Context, p exchange.ParkedFlow) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fault != nil {
-		if err := b.fault("KeepParked"); err != nil {
-			return err
-		}
-	}
-	if b.parked == nil {
-		b.parked = map[string]exchange.ParkedFlow{}
-	}
-	b.parked[p.WorkflowID] = p
-	return nil
-}
-
-func (b *book) DropParked(_ context.Context, workflowID string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.parked, workflowID)
-	return nil
-}
-
-func (b *book) DropStaleParked(ctx context.Context, p exchange.ParkedFlow) error {
-	return b.DropParked(ctx, p.WorkflowID)
-}
-
-func (b *book) ListParked(context.Context, exchange.ParkedFilter) ([]exchange.ParkedFlow, int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var all []exchange.ParkedFlow
-	for _, p := range b.parked {
-		all = append(all, p)
-	}
-	return all, len(all), nil
-}
-
-func (b *book) ParkedFlow(_ context.Context, workflowID string) (exchange.ParkedFlow, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p, a := b.parked[workflowID], aboutParked
-	p.OrderID, p.ExceptionID, p.CustomerID, p.Amount = a.OrderID, a.ExceptionID, a.CustomerID, a.Amount
-	return p, nil
+func conflict(format string, args ...any) error {
+	return exchange.Errorf(exchange.CodeStateConflict, format, args...)
 }
 
 // listed accepts the row of a flow that parks or resumes, in tests that don't use the list.

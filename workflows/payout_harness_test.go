@@ -1,8 +1,6 @@
 package workflows_test
 
 import (
-	"context"
-	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -11,167 +9,204 @@ import (
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
-// payoutRows is the database of these tests: a book that owes one order its shillings.
-type payoutRows struct {
-	*book
-	payout    exchange.OrderPayout
-	booked    int // how often the payout completed its order
-	doubles   map[uuid.UUID]exchange.PaymentException
-	suspended bool
-	hits      []string // codes that say that our credential was refused
-	here      bool     // the crypto has not gone back
+// payoutHarness is a harness in which the house owes a customer shillings: for crypto that was sold, or back for a
+// purchase that came to nothing.
+type payoutHarness struct {
+	*harness
+	of    exchange.MomoObject
+	try   int
+	float money.Amount // before the payout
 }
 
-func (r *payoutRows) payable() exchange.Payable {
-	return exchange.Payable{
-		OrderID: r.payout.OrderID, Amount: r.payout.Amount, Phone: r.payout.Phone, Paid: r.payout.Status == exchange.PayoutCompleted, Claimed: r.payout.Claimed,
+// saleOf10 is what a sale of 10 USDT pays at the market's rate, in whole shillings.
+const saleOf10 = "1293"
+
+func newPayoutHarness(t testing.TB, kind exchange.MomoObjectType, plans ...payer) *payoutHarness {
+	t.Helper()
+	w := &payoutHarness{try: 1}
+	if kind == exchange.MomoRefund {
+		w.harness = newHarness(t)
+	} else {
+		w.harness = newStage(t, networkName)
+		w.market = storetest.NewSellersOn(t, w.store.Store, networkName)
+		w.request = exchange.OrderRequest{
+			ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: w.market.Customer.ID, OfferID: w.market.Offer.ID,
+			Type: exchange.OffRampSell, Crypto: money.Must(money.USDT, "10"), Phone: "254712345678",
+		}
+		w.signs.order, w.signs.shillings = &w.request, saleOf10
+	}
+	w.of = w.owes(kind, w.request)
+	w.float = w.balance(exchange.House(exchange.AccMomoPayout, money.KES))
+	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(plans, n, payer{}) }
+	w.env.RegisterWorkflow(workflows.LatePayout)
+	return w
+}
+
+// owes makes an order owe its customer shillings.
+func (w *payoutHarness) owes(kind exchange.MomoObjectType, r exchange.OrderRequest) exchange.MomoObject {
+	w.t.Helper()
+	if kind == exchange.MomoRefund {
+		a := w.failsSoftly(r, exchange.DetailExpired)
+		return exchange.RefundObject(w.owesBack(a, exchange.DetailExpired).ID)
+	}
+	o, err := w.store.OpenOffRamp(w.t.Context(), r, storetest.PrincipalOf(w.market.Customer))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	storetest.TakeCrypto(w.t, w.store.Store, o)
+	return exchange.OrderObject(o.ID)
+}
+
+// begun begins a payout as its flow does.
+func (w *payoutHarness) begun(of exchange.MomoObject, try int) exchange.PaymentAttempt {
+	w.t.Helper()
+	id := activities.PayoutID(of.ID, try)
+	a, err := w.store.Store.BeginPayout(w.t.Context(), of, exchange.PaymentAttempt{
+		ID: id, Provider: "daraja", CallbackToken: "token of " + id.String(), WorkflowID: workflows.LatePayoutID(id),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+// begunElsewhere begins a payout of another order to the same phone.
+func (w *payoutHarness) begunElsewhere() exchange.PaymentAttempt {
+	w.t.Helper()
+	r := w.request
+	r.ID = uuid.New()
+	return w.begun(w.owes(w.of.Type, r), 1)
+}
+
+// refused is a payout that the operator took and then refused.
+func (w *payoutHarness) refused(try int) exchange.PaymentAttempt {
+	w.t.Helper()
+	ctx, s := w.t.Context(), w.store.Store
+	a, err := s.RecordSubmission(ctx, w.begun(w.of, try).ID, exchange.Submission{State: exchange.Accepted})
+	if err == nil {
+		a, err = s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee})
+	}
+	if err == nil {
+		_, err = s.FailPayout(ctx, w.of, "2040")
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+// claimed makes an earlier payout refused and claimed to have been made, so that the flow makes the next try.
+func (w *payoutHarness) claimed() {
+	w.refused(w.try)
+	w.try++
+	if err := w.store.DoubtPayout(w.t.Context(), w.of, true); err != nil {
+		w.t.Error(err)
 	}
 }
 
-func (r *payoutRows) Payable(context.Context, exchange.MomoObject) (exchange.Payable, error) {
-	return tx(r.book, "Payable", func() (exchange.Payable, error) { return r.payable(), nil })
+// fillDay pays the payee so much today that the operator's daily limit has no room for the payout.
+func (w *payoutHarness) fillDay() {
+	w.begunElsewhere()
+	storetest.Exec(w.t, w.store.Store, `ALTER TABLE momo_terms DISABLE TRIGGER USER`)
+	storetest.Exec(w.t, w.store.Store, `UPDATE momo_terms SET max_payout = 2000, payee_day = 2000`)
+	storetest.Exec(w.t, w.store.Store, `ALTER TABLE momo_terms ENABLE TRIGGER USER`)
 }
 
-func (r *payoutRows) BeginPayout(_ context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
-	return tx(r.book, "BeginPayout", func() (exchange.PaymentAttempt, error) {
-		if old, ok := r.attempts[a.ID]; ok {
-			return old, nil
+// suspend has the operator refuse our credential twice.
+func (w *payoutHarness) suspend() {
+	for range 2 {
+		if err := w.store.NoteCredential(w.t.Context(), w.begunElsewhere().ID, "2001"); err != nil {
+			w.t.Error(err)
 		}
-		switch {
-		case r.suspended:
-			return a, exchange.Errorf(exchange.CodeSuspended, "suspended")
-		case r.float.Cmp(r.payout.Amount) < 0:
-			return a, exchange.Errorf(exchange.CodeInsufficientFunds, "short")
-		}
-		if err := exchange.OrderPayoutMachine.Allow(r.payout.Status, exchange.PayoutProcessing); err != nil {
-			return a, err
-		}
-		r.payout.Status = exchange.PayoutProcessing
-		a.CreatedAt, a.Object, a.OrderID = r.now(), of, r.payout.OrderID
-		stored := a
-		stored.CallbackToken = ""
-		r.attempts[a.ID] = stored
-		return a, nil
-	})
+	}
 }
 
-func (r *payoutRows) CompletePayout(_ context.Context, _ exchange.MomoObject, attempt uuid.UUID, o exchange.Observation) (exchange.Payable, error) {
-	return tx(r.book, "CompletePayout", func() (exchange.Payable, error) {
-		a := r.attempts[attempt]
-		switch {
-		case o.Receipt == "":
-			return r.payable(), exchange.Errorf(exchange.CodeInvalid, "no receipt")
-		case o.Amount.Positive() && !o.Amount.Equal(r.payout.Amount):
-			return r.payable(), exchange.Errorf(exchange.CodeConflict, "another amount")
-		case a.Status == exchange.AttemptSucceeded:
-			return r.payable(), nil
-		}
-		a.Status, a.Receipt = exchange.AttemptSucceeded, o.Receipt
-		r.attempts[attempt] = a
-		if r.payout.Status == exchange.PayoutCompleted || r.payout.Status == exchange.PayoutCancelled {
-			r.doubles[attempt] = exchange.PaymentException{ID: uuid.New(), Status: exchange.ExcOpen, Receipt: o.Receipt}
-			return r.payable(), nil
-		}
-		r.payout.Status, r.payout.PaidBy, r.payout.Receipt = exchange.PayoutCompleted, attempt, o.Receipt
-		r.booked++
-		return r.payable(), nil
-	})
+// resume has an officer close the breaker.
+func (w *payoutHarness) resume() {
+	if _, err := w.store.CloseBreaker(w.t.Context(), "daraja", "a new password", w.officer); err != nil {
+		w.t.Error(err)
+	}
 }
 
-func (r *payoutRows) FailPayout(_ context.Context, _ exchange.MomoObject, code string) (exchange.Payable, error) {
-	return tx(r.book, "FailPayout", func() (exchange.Payable, error) {
-		for _, a := range r.attempts {
-			if a.Status == exchange.AttemptCreated || a.Status == exchange.AttemptUnknown || a.Status == exchange.AttemptAccepted {
-				return r.payable(), conflict("an attempt is open")
-			}
-		}
-		if r.payout.Status == exchange.PayoutProcessing {
-			r.payout.Status, r.payout.RefusedCode = exchange.PayoutRefused, code
-		}
-		return r.payable(), nil
-	})
+// declared has two officers declare that the attempt was not made.
+func (w *payoutHarness) declared() {
+	w.declareUnpaid(activities.PayoutID(w.of.ID, w.try))
 }
 
-func (r *payoutRows) SettlePayout(ctx context.Context, of exchange.MomoObject, attempt uuid.UUID, o exchange.Observation, _ exchange.Principal) error {
-	_, err := r.CompletePayout(ctx, of, attempt, o)
-	return err
+// receiptsNeedTwo has two officers confirm the receipt of any payout above 1000 shillings.
+func (w *payoutHarness) receiptsNeedTwo() {
+	most := money.Must(money.KES, "1000")
+	storetest.Patch(w.t, w.store.Store, store.LimitPatch{Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{
+		exchange.ApproveBankPayout: {OneAbove: most, TwoAbove: most},
+	}})
 }
 
-func (r *payoutRows) DoubtPayout(_ context.Context, _ exchange.MomoObject, claimed bool) error {
-	return run(r.book, "DoubtPayout", func() error {
-		r.payout.Doubted, r.payout.Claimed = r.payout.Doubted || claimed, claimed
-		return nil
-	})
+// attested has two officers attest the payout with its receipt.
+func (w *payoutHarness) attested(receipt string) {
+	c, err := w.store.ProposeReceipt(w.t.Context(), w.of, receipt, w.officer)
+	if err == nil {
+		err = w.confirmed(c)
+	}
+	if err != nil {
+		w.t.Error(err)
+	}
 }
 
-func (r *payoutRows) CryptoIsHere(context.Context, uuid.UUID) (bool, error) {
-	return tx(r.book, "CryptoIsHere", func() (bool, error) { return r.here, nil })
+// denySender denies the address that the crypto came from.
+func (w *payoutHarness) denySender() {
+	d := exchange.DeniedAddress{ID: uuid.New(), Network: networkName, Address: stranger, Reason: "why"}
+	if _, err := w.store.Deny(w.t.Context(), d, w.officer); err != nil {
+		w.t.Error(err)
+	}
 }
 
-func (r *payoutRows) KeepOrderPayout(context.Context, uuid.UUID, exchange.Principal) (exchange.OrderPayout, error) {
-	return tx(r.book, "KeepOrderPayout", func() (exchange.OrderPayout, error) {
-		r.payout.Status = exchange.PayoutCompleted
-		return r.payout, nil
-	})
+// leave leaves the house with this float.
+func (w *payoutHarness) leave(float string) {
+	w.float = money.Must(money.KES, float)
+	w.setFloat(w.float)
 }
 
-func (r *payoutRows) PaidTwiceBy(_ context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error) {
-	x, err := tx(r.book, "PaidTwiceBy", func() (exchange.PaymentException, error) { return r.doubles[attempt], nil })
-	return x, x.ID != uuid.Nil, err
-}
-
-func (r *payoutRows) NoteCredential(_ context.Context, _ uuid.UUID, code string) error {
-	return run(r.book, "NoteCredential", func() error {
-		if !slices.Contains(r.hits, code) {
-			r.hits = append(r.hits, code)
-		}
-		return nil
-	})
-}
-
-func (r *payoutRows) Breaker(_ context.Context, provider string) (exchange.Breaker, error) {
-	return tx(r.book, "Breaker", func() (exchange.Breaker, error) {
-		b := exchange.Breaker{Provider: provider}
-		if r.suspended {
-			b.OpenedAt = r.now()
-		}
-		return b, nil
-	})
-}
-
-// payoutHarness is an order that owes its customer 1293 KES, an operator, and users.
-type payoutHarness struct {
-	*harness
-	rows *payoutRows
-	of   exchange.MomoObject
-}
-
-func newPayoutHarness(plans ...payer) *payoutHarness {
-	w := newStage(nil)
-	w.book = newBook()
-	w.book.now = w.env.Now
-	w.request.ID = uuid.MustParse("0192f0a0-0000-7000-8000-000000000001")
-	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(plans, n, payer{}) }
-	p := &payoutHarness{harness: w, of: exchange.OrderObject(w.request.ID), rows: &payoutRows{
-		book: w.book, doubles: map[uuid.UUID]exchange.PaymentException{},
-		payout: exchange.OrderPayout{OrderID: w.request.ID, Rail: exchange.PayoutByMomo, Amount: money.Must(money.KES, "1293"), Phone: "254712345678", Status: exchange.PayoutPending},
-	}}
-	w.env.RegisterWorkflow(workflows.MomoPayout)
-	w.env.RegisterWorkflow(workflows.LatePayout)
-	w.env.RegisterActivity(&activities.Orders{Store: w.book})
-	w.env.RegisterActivity(&activities.Payouts{Store: p.rows, Operator: w.operator, Provider: "daraja", CallbackKey: make([]byte, 32), Now: w.env.Now})
+// payable reads what is owed.
+func (w *payoutHarness) payable() exchange.Payable {
+	p, err := w.store.Store.Payable(w.t.Context(), w.of)
+	if err != nil {
+		w.t.Error(err)
+	}
 	return p
 }
 
-// pay makes one attempt to pay the order's shillings.
+// undecided notes under a key when the payout is not under way any more.
+func (w *payoutHarness) undecided(key string) {
+	if p := w.payable(); p.Status != string(exchange.PayoutProcessing) {
+		w.answers[key] = conflict("the payout is %s", p.Status)
+	}
+}
+
+// attempts reads the attempts to pay the object, newest first.
+func (w *payoutHarness) attempts() (own []exchange.PaymentAttempt) {
+	all, err := w.store.Store.Payouts(w.t.Context(), w.request.ID)
+	if err != nil {
+		w.t.Error(err)
+	}
+	for _, a := range all {
+		if a.Object == w.of {
+			own = append(own, a)
+		}
+	}
+	return own
+}
+
+// pay makes one attempt to pay the shillings.
 func (w *payoutHarness) pay(t *testing.T) workflows.MomoPayoutResult {
 	t.Helper()
 	id := workflows.MomoPayoutID(w.of)
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueFlows})
-	w.env.ExecuteWorkflow(workflows.MomoPayout, workflows.MomoPayoutInput{Object: w.of, OrderID: w.request.ID, Try: 1, Home: id})
+	w.env.ExecuteWorkflow(workflows.MomoPayout, workflows.MomoPayoutInput{Object: w.of, OrderID: w.request.ID, Try: w.try, Home: id})
 	if err := w.env.GetWorkflowError(); err != nil {
 		t.Fatalf("the flow failed: %v", err)
 	}
@@ -190,14 +225,41 @@ func (w *payoutHarness) sound(t *testing.T) {
 			t.Errorf("attempt %s was accepted %d times", id, n)
 		}
 	}
-	if n := len(w.rows.attempts); n > 1 {
-		t.Errorf("%d attempts", n)
+	attempts, out, p := w.attempts(), w.operator.paidOut(w.request.ID), w.payable()
+	if len(attempts) > 1 {
+		t.Errorf("%d attempts", len(attempts))
 	}
-	out := w.operator.paidOut(w.request.ID)
-	if len(out) > 1 || w.rows.booked > 1 || (w.rows.booked == 1 && len(out) == 0) {
-		t.Errorf("%d payments of the operator, booked %d times", len(out), w.rows.booked)
+	if len(out) > 1 || p.Paid != (len(out) == 1) {
+		t.Errorf("%d payments of the operator, and the payout is %s", len(out), p.Status)
 	}
-	if w.rows.payout.Status == exchange.PayoutRefused && len(out) > 0 {
-		t.Error("the payout is recorded as refused, and the operator has paid it")
+	if p.Paid && (attempts[0].Status != exchange.AttemptSucceeded || attempts[0].Receipt != p.Receipt) {
+		t.Errorf("paid with %q by an attempt that is %s with %q", p.Receipt, attempts[0].Status, attempts[0].Receipt)
+	}
+	if o := w.order(); w.of.Type == exchange.MomoOrder && p.Paid != (o.Status == exchange.OrderCompleted) {
+		t.Errorf("the payout is %s and the order %s", p.Status, o.Status)
+	}
+	w.booked(t, attempts, p)
+}
+
+// booked checks that the float paid once for a payment, with the operator's charge, and keeps nothing back for it.
+func (w *payoutHarness) booked(t *testing.T, attempts []exchange.PaymentAttempt, p exchange.Payable) {
+	t.Helper()
+	left := w.float
+	if p.Paid {
+		left = left.Sub(p.Amount).Sub(money.Must(money.KES, "23"))
+	}
+	if has := w.balance(exchange.House(exchange.AccMomoPayout, money.KES)); !has.Equal(left) {
+		t.Errorf("the payout is %s and the float %s, want %s", p.Status, has, left)
+	}
+	for _, a := range attempts {
+		var hold, want exchange.HoldStatus = "", exchange.HoldReleased
+		if a.Status == exchange.AttemptSucceeded {
+			want = exchange.HoldCaptured
+		}
+		err := storetest.Owner(t, w.store.Store).QueryRowContext(t.Context(),
+			`SELECT h.status FROM payment_attempts a JOIN holds h ON h.id = a.hold_id WHERE a.id = $1`, a.ID).Scan(&hold)
+		if err != nil || hold != want {
+			t.Errorf("the attempt is %s and its float %s, want %s; %v", a.Status, hold, want, err)
+		}
 	}
 }

@@ -117,7 +117,7 @@ func beginsWithObject(t *testing.T, s *signs, flow, details, wrong string) {
 	if order := s.order; order != nil {
 		amount := order.Crypto.String() + " USDT"
 		if strings.Contains(first, "KES") { // a refund, or late money
-			amount = price + ".00 KES"
+			amount = s.shillings + ".00 KES"
 		}
 		wants = []string{amount, order.CustomerID.String(), "/api/v1/auth/orders/" + order.ID.String()}
 	}

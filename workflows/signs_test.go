@@ -21,8 +21,9 @@ import (
 type signs struct {
 	interceptor.WorkerInterceptorBase
 	// The object whose flows show its own rows; with neither they show aboutParked.
-	order    *exchange.OrderRequest
-	transfer *exchange.TransferRequest
+	order     *exchange.OrderRequest
+	shillings string // of the order's mobile money
+	transfer  *exchange.TransferRequest
 
 	mu      sync.Mutex
 	reasons map[string][]string

@@ -356,28 +356,34 @@ func lateHarness(t *testing.T) (*harness, exchange.PaymentAttempt) {
 func lateAfter(t *testing.T, detail string) (*harness, exchange.PaymentAttempt) {
 	t.Helper()
 	w := newHarness(t)
-	actor := w.actor().Principal()
-	o, err := w.store.OpenOrder(t.Context(), w.request, actor)
+	return w, w.failsSoftly(w.request, detail)
+}
+
+// failsSoftly opens an order whose prompt fails softly and which ends with the detail.
+func (w *harness) failsSoftly(r exchange.OrderRequest, detail string) exchange.PaymentAttempt {
+	w.t.Helper()
+	ctx, actor := w.t.Context(), w.actor().Principal()
+	o, err := w.store.OpenOrder(ctx, r, actor)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	a := exchange.PaymentAttempt{
-		ID: activities.CollectionID(o.ID, 1), Provider: "daraja", CallbackToken: "token", WorkflowID: workflows.OnRampID(o.ID),
+		ID: activities.CollectionID(o.ID, 1), Provider: "daraja", CallbackToken: "token of " + o.ID.String(), WorkflowID: workflows.OnRampID(o.ID),
 	}
-	if _, _, err = w.store.BeginCollection(t.Context(), exchange.OrderObject(o.ID), a); err == nil {
-		_, err = w.store.RecordSubmission(t.Context(), a.ID, exchange.Submission{State: exchange.Accepted, Refs: refs(a)})
-	}
-	if err == nil {
-		a, err = w.store.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"})
+	if _, _, err = w.store.BeginCollection(ctx, exchange.OrderObject(o.ID), a); err == nil {
+		_, err = w.store.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Accepted, Refs: refs(a)})
 	}
 	if err == nil {
-		_, err = w.store.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, detail, actor)
+		a, err = w.store.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"})
+	}
+	if err == nil {
+		_, err = w.store.CloseOrder(ctx, o.ID, exchange.OrderCancelled, detail, actor)
 	}
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	w.operator.submitted[a.ID] = 1
-	return w, a
+	return a
 }
 
 // late runs the watch over an attempt as the API starts it.
