@@ -10,47 +10,9 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
 )
-
-// oneAttempt is a database with one attempt in it.
-type oneAttempt struct {
-	PayoutStore
-	attempt exchange.PaymentAttempt
-	failed  bool
-}
-
-func (s *oneAttempt) Payable(context.Context, exchange.MomoObject) (exchange.Payable, error) {
-	return exchange.Payable{Amount: s.attempt.Amount}, nil
-}
-
-func (s *oneAttempt) Attempt(_ context.Context, id uuid.UUID) (exchange.PaymentAttempt, error) {
-	if s.attempt.ID != id {
-		return s.attempt, exchange.Errorf(exchange.CodeNotFound, "none")
-	}
-	return s.attempt, nil
-}
-
-func (s *oneAttempt) BeginPayout(_ context.Context, _ exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
-	s.attempt = a
-	s.attempt.CallbackToken = ""
-	return a, nil
-}
-
-func (s *oneAttempt) RecordSubmission(_ context.Context, _ uuid.UUID, sub exchange.Submission) (exchange.PaymentAttempt, error) {
-	to := map[exchange.SubmissionState]exchange.AttemptStatus{
-		exchange.Accepted: exchange.AttemptAccepted, exchange.Refused: exchange.AttemptRefused, exchange.Unknown: exchange.AttemptUnknown,
-	}[sub.State]
-	sentTwice := s.attempt.Status == exchange.AttemptUnknown && to == exchange.AttemptRefused
-	if !sentTwice && exchange.AttemptMachine.Allow(s.attempt.Status, to) == nil {
-		s.attempt.Status, s.attempt.ResultCode = to, sub.Code
-	}
-	return s.attempt, nil
-}
-
-func (s *oneAttempt) FailPayout(context.Context, exchange.MomoObject, string) (exchange.Payable, error) {
-	s.failed = true
-	return exchange.Payable{}, nil
-}
 
 // twoRuns is an operator that responds to the runs of an activity one by one.
 type twoRuns struct {
@@ -72,18 +34,24 @@ func (o *twoRuns) SubmitPayout(context.Context, exchange.PaymentAttempt) exchang
 // worker sends the same payout, and the operator accepts it. The result of the first worker's call proves nothing: if
 // it were recorded as a refusal, the payout would be made a second time under another id.
 func TestPayoutIsSentByTwoRuns(t *testing.T) {
+	t.Parallel()
 	accepted := exchange.Submission{State: exchange.Accepted, Refs: exchange.Refs{ConversationID: "AG_1"}}
 	cutOff := exchange.Submission{State: exchange.Refused, Code: "not_sent", Transient: true}
-	for name, second := range map[string]exchange.Submission{"taken": accepted, "of unknown outcome": {State: exchange.Unknown}} {
+	for want, second := range map[exchange.AttemptStatus]exchange.Submission{
+		exchange.AttemptAccepted: accepted, exchange.AttemptUnknown: {State: exchange.Unknown},
+	} {
 		for _, when := range []string{"after the second run", "while the second run sends"} {
-			t.Run(name+", "+when, func(t *testing.T) {
+			t.Run(string(want)+", "+when, func(t *testing.T) {
+				t.Parallel()
 				var suite testsuite.WorkflowTestSuite
-				store, operator, of := &oneAttempt{}, &twoRuns{}, exchange.OrderObject(uuid.New())
-				p := &Payouts{Store: store, Operator: operator, Provider: "daraja", CallbackKey: []byte("key"), Now: time.Now}
+				s, operator := storetest.New(t), &twoRuns{}
+				o := storetest.NewSellers(t, s).Sale(t, s, "10")
+				storetest.TakeCrypto(t, s, o)
+				p := &Payouts{Store: s, Operator: operator, Provider: "daraja", CallbackKey: []byte("key"), Now: time.Now}
 				run := func() PayoutStep {
 					env := suite.NewTestActivityEnvironment()
 					env.RegisterActivity(p.SubmitPayout)
-					v, err := env.ExecuteActivity(p.SubmitPayout, SubmitPayoutInput{Object: of, Try: 1})
+					v, err := env.ExecuteActivity(p.SubmitPayout, SubmitPayoutInput{Object: exchange.OrderObject(o.ID), Try: 1})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -93,8 +61,8 @@ func TestPayoutIsSentByTwoRuns(t *testing.T) {
 					}
 					return step
 				}
-				store.attempt.Amount = money.Must(money.KES, "100")
-				first := func() { _, _ = keepSubmission(t.Context(), store, store.attempt.ID, cutOff) }
+				attempt := PayoutID(o.ID, 1)
+				first := func() { _, _ = keepSubmission(t.Context(), s, attempt, cutOff) }
 				var other PayoutStep
 				operator.answers = []func() exchange.Submission{
 					func() exchange.Submission { other = run(); return cutOff },
@@ -106,11 +74,27 @@ func TestPayoutIsSentByTwoRuns(t *testing.T) {
 					},
 				}
 				step := run()
-				if store.failed || store.attempt.Status == exchange.AttemptRefused || step.State != PayoutAccepted || other.State != PayoutAccepted {
-					t.Errorf("the attempt is %s, the runs say %q and %q", store.attempt.Status, step.State, other.State)
+				if step.State != PayoutAccepted || other.State != PayoutAccepted || operator.calls != 2 {
+					t.Errorf("after %d calls the runs say %q and %q", operator.calls, step.State, other.State)
 				}
+				stillOpen(t, s, attempt, want)
 			})
 		}
+	}
+}
+
+// stillOpen checks that an attempt has a status, and that its payout is under way with its float held.
+func stillOpen(t *testing.T, s *store.Store, attempt uuid.UUID, want exchange.AttemptStatus) {
+	t.Helper()
+	a, err := s.Attempt(t.Context(), attempt)
+	if err != nil || a.Status != want {
+		t.Errorf("the attempt is %s, %v", a.Status, err)
+	}
+	if p, err := s.OrderPayout(t.Context(), a.Object.ID); err != nil || p.Status != exchange.PayoutProcessing {
+		t.Errorf("the payout is %s, %v", p.Status, err)
+	}
+	if float, err := s.Account(t.Context(), exchange.House(exchange.AccMomoPayout, money.KES)); err != nil || float.Held.Cmp(a.Amount) < 0 {
+		t.Errorf("held for the payout: %s, %v", float.Held, err)
 	}
 }
 
