@@ -180,8 +180,9 @@ func (w *payoutHarness) payable() exchange.Payable {
 	return p
 }
 
-// undecided notes under a key when the payout is not under way any more.
+// undecided notes under a key whether the payout is still under way.
 func (w *payoutHarness) undecided(key string) {
+	w.answers[key] = nil
 	if p := w.payable(); p.Status != string(exchange.PayoutProcessing) {
 		w.answers[key] = conflict("the payout is %s", p.Status)
 	}
