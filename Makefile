@@ -235,7 +235,7 @@ lint-only: bin/golangci-lint
 	@"$(bin)/golangci-lint" config verify
 	code=0
 	for module in $(MODULES); do
-		(cd $$module && "$(bin)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...) || code=1
+		(cd $$module && "$(bin)/golangci-lint" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...) || code=1
 	done
 	exit $$code
 
