@@ -80,3 +80,27 @@ func TestAnOfficersWrongReceiptIsNoSecondPayment(t *testing.T) {
 	wantFault(t, err, exchange.CodeConflict)
 	wantBooks(t, s)
 }
+
+// Whether a receipt needs a second officer is found without reading the attempts for other objects.
+func TestReceiptIsJudgedByItsOwnAttempts(t *testing.T) {
+	t.Parallel()
+	s, of, _, _, _ := largeRefund(t)
+	storetest.Exec(t, s, `SET session_replication_role = replica;
+		INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
+			SELECT gen_random_uuid(), 'payout', 'order', gen_random_uuid(), 'daraja', 'failed', 'KES', 100, '254712345678', 'X', now() FROM generate_series(1, 5000);
+		SET session_replication_role = origin; ANALYZE payment_attempts`)
+	tx, err := storetest.Owner(t, s).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	var second bool
+	var read int
+	if err := tx.QueryRowContext(t.Context(), `SELECT receipt_needs_second($1, 'UKL0000009')`, of.ID).Scan(&second); err != nil || !second {
+		t.Fatalf("needs a second officer: %t, %v", second, err)
+	}
+	const reads = `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'payment_attempts'`
+	if err := tx.QueryRowContext(t.Context(), reads).Scan(&read); err != nil || read == 0 || read > 10 {
+		t.Errorf("%d attempts were read of %s %s, %v", read, of.Type, of.ID, err)
+	}
+}

@@ -38,7 +38,7 @@ CREATE TABLE payment_attempts (
     CONSTRAINT payment_attempts_token_key UNIQUE (token_hash),
     CONSTRAINT payment_attempts_object CHECK (num_nonnulls(order_id, refund_id) = 1),
     CONSTRAINT payment_attempts_direction CHECK (object_type IN ('order') OR direction = 'payout'), -- the others are only paid out for
-    CONSTRAINT payment_attempts_object_key UNIQUE (object_type, object_id, id),
+    CONSTRAINT payment_attempts_object_key UNIQUE (object_id, object_type, id),
     CONSTRAINT payment_attempts_proof CHECK (status <> 'succeeded' OR (receipt <> '' AND moved > 0)),
     -- Officers find a receipt of money that moved, and declare money that did not.
     CONSTRAINT payment_attempts_class CHECK ((result_class <> 'attested' OR status = 'succeeded')
