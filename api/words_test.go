@@ -122,29 +122,48 @@ func statusWords() []word {
 // detailWords are words that explain others.
 func detailWords() []word {
 	return []word{
-		{"BreakerState", "Whether payouts by mobile money are made: all (closed), one at a time until the operator accepts one (trial), or none (open). While it is open, sales by mobile money are refused with payout_suspended.",
-			text(exchange.BreakerClosed, exchange.BreakerTrial, exchange.BreakerOpen), false},
+		{
+			"BreakerState", "Whether payouts by mobile money are made: all (closed), one at a time until the operator accepts one (trial), or none (open). While it is open, sales by mobile money are refused with payout_suspended.",
+			text(exchange.BreakerClosed, exchange.BreakerTrial, exchange.BreakerOpen), false,
+		},
 		{"C2BChannel", "What reported a payment: the prompt of an order (booking), a notice of the operator (confirmation), or the operator's list (statement).", c2bChannels, false},
-		{"ChainBalanceStatus", "Whether the balance was read. unavailable: no node answers now. unsupported: the network or the asset is not offered here.",
-			[]string{chainRead, chainUnavailable, chainUnsupported}, false},
+		{
+			"ChainBalanceStatus", "Whether the balance was read. unavailable: no node answers now. unsupported: the network or the asset is not offered here.",
+			[]string{chainRead, chainUnavailable, chainUnsupported},
+			false,
+		},
 		{"Custody", "Who signs for the wallet: the service, which has the key (custodial), or several owners (multisig).", text(exchange.Custodial, exchange.Multisig), false},
-		{"EscrowTrouble", "Why the address can't be leased to another order, whatever its status: it has stablecoins (money), a movement that is not final (seen), an open payment exception (exception), or a movement that waits for an officer (quarantine). null when nothing is wrong.",
-			text(exchange.EscrowMoney, exchange.EscrowSeen, exchange.EscrowException, exchange.EscrowQuarantine), true},
+		{
+			"EscrowTrouble", "Why the address can't be leased to another order, whatever its status: it has stablecoins (money), a movement that is not final (seen), an open payment exception (exception), or a movement that waits for an officer (quarantine). null when nothing is wrong.",
+			text(exchange.EscrowMoney, exchange.EscrowSeen, exchange.EscrowException, exchange.EscrowQuarantine), true,
+		},
 		{"ExceptionVerdict", "What is decided about the payment exception.", text(exchange.ExcAccepted, exchange.ExcCredited, exchange.ExcWrittenOff), false},
 		{"ParkCommand", "A command of an operator to a parked flow.", []string{verbRetry, verbRefund, verbResolve}, false},
-		{"QuoteRounding", "How the shillings are rounded.",
-			[]string{exchange.QuoteTerms{Side: exchange.QuoteBuy}.Rounding(), exchange.QuoteTerms{Side: exchange.QuoteSell}.Rounding()}, false},
+		{
+			"QuoteRounding", "How the shillings are rounded.",
+			[]string{exchange.QuoteTerms{Side: exchange.QuoteBuy}.Rounding(), exchange.QuoteTerms{Side: exchange.QuoteSell}.Rounding()},
+			false,
+		},
 		{"RetryResult", "Whether the flow accepted the retry; unknown when it did not answer in time.", []string{retryAccepted, retryRefused, retryUnknown}, false},
 		{"WebhookScope", "Whose events the endpoint gets: its owner's (own), the merchant's (merchant), or everybody's (house).", []string{scopeOwn, scopeMerchant, scopeHouse}, false},
-		{"WebhookStatusDetail", "Why the endpoint is disabled: its owner or an admin did it (by_user), it answered 410 (gone), no delivery succeeded for too long (failing), or its owner is not active (owner_inactive). null while it is active.",
-			[]string{exchange.WebhookByUser, exchange.WebhookGone, exchange.WebhookFailing, exchange.WebhookOwnerInactive}, true},
-		{"WebhookDeliveryStatusDetail", "Why the delivery failed for good: all attempts failed (exhausted), the event is too long (too_large), the endpoint answered 410 (gone), or it was disabled or deleted. null otherwise.",
-			[]string{exchange.WebhookExhausted, exchange.WebhookErrSize, exchange.WebhookGone, exchange.WebhookEndpointDisabled, exchange.WebhookEndpointDeleted}, true},
-		{"WebhookDeliveryError", "Why the last attempt failed: a status that is not 2xx (status), no answer in time (timeout), a name without an address (dns), an address outside of the public internet (blocked_address), a fault of TLS (tls) or of the connection, or an event that is too long (too_large). null when it succeeded or there was none.",
+		{
+			"WebhookStatusDetail", "Why the endpoint is disabled: its owner or an admin did it (by_user), it answered 410 (gone), no delivery succeeded for too long (failing), or its owner is not active (owner_inactive). null while it is active.",
+			[]string{exchange.WebhookByUser, exchange.WebhookGone, exchange.WebhookFailing, exchange.WebhookOwnerInactive},
+			true,
+		},
+		{
+			"WebhookDeliveryStatusDetail", "Why the delivery failed for good: all attempts failed (exhausted), the event is too long (too_large), the endpoint answered 410 (gone), or it was disabled or deleted. null otherwise.",
+			[]string{exchange.WebhookExhausted, exchange.WebhookErrSize, exchange.WebhookGone, exchange.WebhookEndpointDisabled, exchange.WebhookEndpointDeleted},
+			true,
+		},
+		{
+			"WebhookDeliveryError", "Why the last attempt failed: a status that is not 2xx (status), no answer in time (timeout), a name without an address (dns), an address outside of the public internet (blocked_address), a fault of TLS (tls) or of the connection, or an event that is too long (too_large). null when it succeeded or there was none.",
 			[]string{
 				exchange.WebhookErrStatus, exchange.WebhookErrTimeout, exchange.WebhookErrDNS, exchange.WebhookErrBlocked, exchange.WebhookErrTLS,
 				exchange.WebhookErrConnect, exchange.WebhookErrSize,
-			}, true},
+			},
+			true,
+		},
 	}
 }
 

@@ -56,14 +56,22 @@ func TestMoneyIsCollectedForAnyObject(t *testing.T) {
 		booked    map[exchange.AccountKind]string
 	}{
 		"exact": {pay: []string{"500"}, kind: exchange.PaidExact, status: "paid", booked: map[exchange.AccountKind]string{exchange.AccCapital: "500"}},
-		"too much": {pay: []string{"620"}, kind: exchange.PaidOver, exception: exchange.ExcOver, status: "paid",
-			booked: map[exchange.AccountKind]string{exchange.AccCapital: "500", exchange.AccSuspense: "120"}},
-		"a little too much": {pay: []string{"502"}, kind: exchange.PaidOver, exception: exchange.ExcOver, status: "paid",
-			booked: map[exchange.AccountKind]string{exchange.AccCapital: "500", exchange.AccUnclaimed: "2"}},
-		"too little": {pay: []string{"400"}, kind: exchange.PaidUnder, exception: exchange.ExcUnder, status: "failed",
-			booked: map[exchange.AccountKind]string{exchange.AccSuspense: "400"}},
-		"twice": {pay: []string{"500", "500"}, kind: exchange.PaidDuplicate, exception: exchange.ExcDuplicate, status: "paid",
-			booked: map[exchange.AccountKind]string{exchange.AccCapital: "500", exchange.AccSuspense: "500"}},
+		"too much": {
+			pay: []string{"620"}, kind: exchange.PaidOver, exception: exchange.ExcOver, status: "paid",
+			booked: map[exchange.AccountKind]string{exchange.AccCapital: "500", exchange.AccSuspense: "120"},
+		},
+		"a little too much": {
+			pay: []string{"502"}, kind: exchange.PaidOver, exception: exchange.ExcOver, status: "paid",
+			booked: map[exchange.AccountKind]string{exchange.AccCapital: "500", exchange.AccUnclaimed: "2"},
+		},
+		"too little": {
+			pay: []string{"400"}, kind: exchange.PaidUnder, exception: exchange.ExcUnder, status: "failed",
+			booked: map[exchange.AccountKind]string{exchange.AccSuspense: "400"},
+		},
+		"twice": {
+			pay: []string{"500", "500"}, kind: exchange.PaidDuplicate, exception: exchange.ExcDuplicate, status: "paid",
+			booked: map[exchange.AccountKind]string{exchange.AccCapital: "500", exchange.AccSuspense: "500"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +137,7 @@ func TestCollectionBelongsToItsOwner(t *testing.T) {
 	seen := map[string]int{}
 	events, err := x.s.FilteredEvents(ctx, store.ViewOf(storetest.PrincipalOf(x.owner), exchange.ActReadEvents), store.EventFilter{}, 0, 100)
 	for _, e := range events {
-		seen[string(e.Type)]++
+		seen[e.Type]++
 	}
 	if err != nil || seen["payment_attempt.created"] != 1 || seen["payment_attempt.succeeded"] != 1 || seen["payment_exception.opened"] != 1 || seen["payment_exception.accepted"] != 1 {
 		t.Errorf("the owner reads %v, %v", seen, err)

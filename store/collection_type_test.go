@@ -16,7 +16,7 @@ import (
 // collections must agree with.
 const (
 	TestType       exchange.MomoObjectType = "test"
-	TestTypeSchema                         = `
+	TestTypeSchema string                  = `
 CREATE TABLE tests (
     id        uuid            PRIMARY KEY,
     owner_id  uuid            NOT NULL REFERENCES users (id),
