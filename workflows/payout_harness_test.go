@@ -257,7 +257,7 @@ func (w *payoutHarness) booked(t *testing.T, attempts []exchange.PaymentAttempt,
 		if a.Status == exchange.AttemptSucceeded {
 			want = exchange.HoldCaptured
 		}
-		err := storetest.Owner(t, w.store.Store).QueryRowContext(t.Context(),
+		err := w.store.Pool().QueryRowContext(t.Context(),
 			`SELECT h.status FROM payment_attempts a JOIN holds h ON h.id = a.hold_id WHERE a.id = $1`, a.ID).Scan(&hold)
 		if err != nil || hold != want {
 			t.Errorf("the attempt is %s and its float %s, want %s; %v", a.Status, hold, want, err)
