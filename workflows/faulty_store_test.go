@@ -25,6 +25,7 @@ type faultyStore struct {
 	breaker   *exchange.Breaker           // likewise
 	waited    int                         // how often a payment was shown to wait for the watch
 	wasParked []string                    // flows with the reasons that they were listed with
+	noted     []exchange.Code             // decisions without proof
 }
 
 // around makes one call of the store, with its faults.

@@ -258,12 +258,15 @@ func (w *harness) balance(account exchange.AccountRef) money.Amount {
 }
 
 // setFloat leaves the house with this float for payouts.
-func (w *harness) setFloat(left money.Amount) {
-	float, capital := exchange.House(exchange.AccMomoPayout, money.KES), exchange.House(exchange.AccCapital, money.KES)
-	more := left.Sub(w.balance(float))
-	lines := []exchange.Line{exchange.Debit(float, more), exchange.Credit(capital, more)}
+func (w *harness) setFloat(left money.Amount) { w.setHouse(exchange.AccMomoPayout, left) }
+
+// setHouse leaves the house with these shillings on one of its accounts.
+func (w *harness) setHouse(kind exchange.AccountKind, left money.Amount) {
+	account, capital := exchange.House(kind, money.KES), exchange.House(exchange.AccCapital, money.KES)
+	more := left.Sub(w.balance(account))
+	lines := []exchange.Line{exchange.Debit(account, more), exchange.Credit(capital, more)}
 	if !more.Positive() {
-		lines = []exchange.Line{exchange.Credit(float, more.Neg()), exchange.Debit(capital, more.Neg())}
+		lines = []exchange.Line{exchange.Credit(account, more.Neg()), exchange.Debit(capital, more.Neg())}
 	}
 	if err := w.store.Post(w.t.Context(), exchange.Posting{Entries: []exchange.Entry{{Key: "test:" + uuid.NewString(), Kind: "seed.float", Lines: lines}}}); err != nil {
 		w.t.Error(err)

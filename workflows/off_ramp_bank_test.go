@@ -1,137 +1,181 @@
 package workflows_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/activity"
+	"github.com/google/uuid"
 
-	"kivuko/activities"
 	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
-// counter is a bank payment with the officers' confirmations that the flow reads.
-type counter struct {
-	m     *market
-	state string
-	looks int
-	begun int // how often a refused payment was put in the treasury's queue again
-	// denied puts the sender on the deny list before a refused payment is put in the treasury's queue again.
-	denied bool
+// byBank has the order paid out by bank: a remittance to a beneficiary's account.
+func (w *saleHarness) byBank() {
+	ctx, by := w.t.Context(), storetest.PrincipalOf(w.market.Customer)
+	if err := w.store.SeedCatalogs(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	storetest.Exec(w.t, w.store.Store, `UPDATE countries SET is_active = true WHERE alpha2_code = 'GB'`)
+	w.request.Subtype, w.request.HasParties, w.request.PayoutMethod = exchange.RemittanceOffRamp, true, exchange.PaymentMethodBank
+	err := w.store.SaveParties(ctx, w.request.ID, exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"},
+		exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Bank of Examples", BankCode: "01", AccountNumber: "0011223344"}, by)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
-func (c *counter) look(_ context.Context, in activities.BankInput) (activities.BankStep, error) {
-	return step(c.m, "LookAtBank", func() (activities.BankStep, error) {
-		c.looks++
-		if c.state == activities.PayoutUncleared {
-			c.state = activities.BankWaits // for the next look
-			return activities.BankStep{State: activities.PayoutUncleared}, nil
-		}
-		if in.Again && c.denied {
-			c.denied, c.state = false, activities.PayoutRefused
-			return activities.BankStep{State: activities.PayoutUncleared}, nil
-		}
-		if in.Again && c.state == activities.PayoutRefused {
-			c.state = activities.BankWaits
-			c.begun++
-		}
-		return activities.BankStep{State: c.state}, nil
-	})
-}
-
-// say lets officers confirm or refuse the payment, with or without a notice to the flow.
-func (c *counter) say(state string, notified bool) func() {
+// atBank has an officer confirm at the bank that the order was paid, with or without a notice to the flow.
+func (w *saleHarness) atBank(notified bool) func() {
 	return func() {
-		c.m.mu.Lock()
-		if c.state = state; state == activities.PayoutPaid {
-			c.m.paid++
-			if err := c.m.move(exchange.OrderCompleted, exchange.WaitNothing); err != nil {
-				panic(err)
-			}
+		who := storetest.User(w.t, w.store.Store, exchange.RoleTreasury)
+		now := w.env.Now().In(time.FixedZone("EAT", 3*60*60))
+		_, err := w.store.SaveBankConfirmation(w.t.Context(), exchange.BankConfirmation{
+			ID: uuid.New(), OrderID: w.request.ID, OfficerID: who.ID, Reference: "FT25325", Amount: w.order().Price.Fiat,
+			PaidOn: time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC),
+		}, storetest.PrincipalOf(who))
+		if err != nil {
+			w.t.Errorf("confirm the payment: %v", err)
 		}
-		c.m.mu.Unlock()
-		if notified {
-			c.m.env.UpdateWorkflow(workflows.UpdateConfirmBank, state, c.m.answer("bank "+state), workflows.BankConfirmRef{})
-		}
+		w.notice(notified)
+	}
+}
+
+// declined has an officer refuse to pay the order at the bank.
+func (w *saleHarness) declined() {
+	if _, err := w.store.RefuseBankPayout(w.t.Context(), w.request.ID, "the account is closed", w.officer); err != nil {
+		w.t.Errorf("refuse the payment: %v", err)
+	}
+	w.notice(true)
+}
+
+func (w *saleHarness) notice(notified bool) {
+	if notified {
+		id := uuid.NewString()
+		w.env.UpdateWorkflow(workflows.UpdateConfirmBank, id, w.answer(id), workflows.BankConfirmRef{})
+	}
+}
+
+// twoAtBank makes every payment by bank need two officers.
+func (w *saleHarness) twoAtBank() {
+	storetest.Patch(w.t, w.store.Store, store.LimitPatch{Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{
+		exchange.ApproveBankPayout: {OneAbove: money.Must(money.KES, "1"), TwoAbove: money.Must(money.KES, "1")},
+	}})
+}
+
+// bankSale is a scenario of a sale that is paid out by bank.
+type bankSale struct {
+	name   string
+	set    func(w *saleHarness)
+	status exchange.OrderStatus
+	detail string
+	parked []workflows.Reason
+	begun  int // how often the payment was put in the treasury's queue
+}
+
+func bankSales() []bankSale {
+	const min = time.Minute
+	failed, back := exchange.OrderFailed, exchange.DetailRefundOpen
+	return []bankSale{
+		{"confirmed at once", func(w *saleHarness) { w.at(20*min, w.atBank(true)) }, sold, none, nil, 1},
+		{"by two officers", func(w *saleHarness) {
+			w.twoAtBank()
+			w.at(20*min, w.atBank(true))
+			w.at(50*min, func() {
+				if w.order().StatusDetail != exchange.WaitBankSecond {
+					w.answers["detail"] = errBug
+				}
+			})
+			w.at(60*min, w.atBank(true))
+		}, sold, none, nil, 1},
+		{"confirmed, and the flow is not notified", func(w *saleHarness) { w.at(20*min, w.atBank(false)) }, sold, none, nil, 1},
+		{
+			"decided hours later", func(w *saleHarness) { w.at(9*time.Hour, w.atBank(true)) }, sold, none,
+			[]workflows.Reason{workflows.ReasonBankWaiting}, 1,
+		},
+		{"the house has too little at its bank", func(w *saleHarness) {
+			w.setHouse(exchange.AccBank, money.Must(money.KES, "10"))
+			w.at(30*min, func() {
+				if w.order().StatusDetail != exchange.WaitFloat {
+					w.answers["detail"] = errBug
+				}
+			})
+			w.at(40*min, func() { w.setHouse(exchange.AccBank, money.Must(money.KES, "100000")) })
+			w.at(90*min, w.atBank(true))
+		}, sold, none, nil, 1},
+		{"refused, then paid all the same", func(w *saleHarness) {
+			w.at(20*min, w.declined)
+			w.at(60*min, w.tell("retry"))
+			w.at(90*min, w.atBank(true))
+		}, sold, none, []workflows.Reason{workflows.ReasonBankRefused}, 2},
+		{"refused, and given back, when another officer agrees", func(w *saleHarness) {
+			w.at(20*min, w.declined)
+			w.at(60*min, w.tell("refund"))
+			w.at(90*min, w.agree("agree"))
+		}, failed, back, []workflows.Reason{workflows.ReasonBankRefused, workflows.ReasonRefundSecond}, 1},
+		{"the sender is denied since, and given back", func(w *saleHarness) {
+			w.beforeCall("BankPayout", w.deny)
+			w.at(60*min, w.tell("refund"))
+		}, failed, back, []workflows.Reason{workflows.ReasonDepositDenied}, 0},
+		{"refused, the sender is denied since and cleared, then paid", func(w *saleHarness) {
+			w.at(20*min, w.declined)
+			w.at(60*min, func() { w.deny(); w.tell("retry")() })
+			w.at(90*min, func() { w.undeny(); w.tell("retry")() })
+			w.at(120*min, w.atBank(true))
+		}, sold, none, []workflows.Reason{workflows.ReasonBankRefused, workflows.ReasonDepositDenied}, 2},
+		{"a look breaks off", func(w *saleHarness) {
+			w.store.fault = once("BankPayout")
+			w.at(20*min, w.atBank(true))
+		}, sold, none, nil, 1},
 	}
 }
 
 // TestSaleIsPaidByBank waits for officers, and parks when none confirms in time.
 func TestSaleIsPaidByBank(t *testing.T) {
-	const min = time.Minute
-	failed := exchange.OrderFailed
-	for _, s := range []struct {
-		name   string
-		set    func(m *market, c *counter)
-		status exchange.OrderStatus
-		detail string
-		parked []workflows.Reason
-		begun  int
-	}{
-		{"confirmed at once", func(m *market, c *counter) { m.at(20*min, c.say(activities.PayoutPaid, true)) }, sold, none, nil, 0},
-		{"by two officers", func(m *market, c *counter) {
-			m.at(20*min, c.say(activities.BankWaitsSecond, true))
-			m.at(50*min, func() {
-				if m.order.StatusDetail != exchange.WaitBankSecond {
-					m.answers["detail"] = errBug
-				}
-			})
-			m.at(60*min, c.say(activities.PayoutPaid, true))
-		}, sold, none, nil, 0},
-		{"confirmed, and the flow is not notified", func(m *market, c *counter) { m.at(20*min, c.say(activities.PayoutPaid, false)) }, sold, none, nil, 0},
-		{
-			"decided hours later", func(m *market, c *counter) { m.at(9*time.Hour, c.say(activities.PayoutPaid, true)) }, sold, none,
-			[]workflows.Reason{workflows.ReasonBankWaiting},
-			0,
-		},
-		{"the house has too little at its bank", func(m *market, c *counter) {
-			c.state = activities.PayoutFloatShort
-			m.at(40*min, c.say(activities.BankWaits, false))
-			m.at(90*min, c.say(activities.PayoutPaid, true))
-		}, sold, none, nil, 0},
-		{"refused, then paid all the same", func(m *market, c *counter) {
-			m.at(20*min, c.say(activities.PayoutRefused, true))
-			m.at(60*min, m.command("retry"))
-			m.at(90*min, c.say(activities.PayoutPaid, true))
-		}, sold, none, []workflows.Reason{workflows.ReasonBankRefused}, 1},
-		{"refused, and given back", func(m *market, c *counter) {
-			m.at(20*min, c.say(activities.PayoutRefused, true))
-			m.at(60*min, m.command("refund"))
-		}, failed, exchange.DetailRefundOpen, []workflows.Reason{workflows.ReasonBankRefused}, 0},
-		{"the sender is denied since, and given back", func(m *market, c *counter) {
-			c.state, m.said = activities.PayoutUncleared, []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit}
-			m.at(60*min, m.command("refund"))
-		}, failed, exchange.DetailRefundOpen, []workflows.Reason{workflows.ReasonDepositDenied}, 0},
-		{"refused, the sender is denied since and cleared, then paid", func(m *market, c *counter) {
-			c.denied, m.said = true, []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit, exchange.VerdictClear}
-			m.at(20*min, c.say(activities.PayoutRefused, true))
-			m.at(60*min, m.command("retry"))
-			m.at(90*min, m.command("retry"))
-			m.at(120*min, c.say(activities.PayoutPaid, true))
-		}, sold, none, []workflows.Reason{workflows.ReasonBankRefused, workflows.ReasonDepositDenied}, 1},
-		{"a look breaks off", func(m *market, c *counter) {
-			m.fault = once("LookAtBank")
-			m.at(20*min, c.say(activities.PayoutPaid, true))
-		}, sold, none, nil, 0},
-	} {
+	t.Parallel()
+	for _, s := range bankSales() {
 		t.Run(s.name, func(t *testing.T) {
-			m := newMarket()
-			m.request.PayoutMethod = exchange.PaymentMethodBank
-			c := &counter{m: m, state: activities.BankWaits}
-			m.env.RegisterActivityWithOptions(c.look, activity.RegisterOptions{Name: "LookAtBank"})
-			m.deposit(time.Minute, 1, crypto("10"))
-			s.set(m, c)
-			m.run(t)
-			if m.order.Status != s.status || m.order.StatusDetail != s.detail || m.answers["detail"] != nil || c.begun != s.begun {
-				t.Errorf("the order is %s (%s); begun again %d times; while it waited for a second officer: %v", m.order.Status, m.order.StatusDetail, c.begun, m.answers["detail"])
+			t.Parallel()
+			w := newSale(t)
+			w.byBank()
+			w.deposit(time.Minute, 1, crypto("10"))
+			s.set(w)
+			looks, fault := 0, w.store.fault
+			w.store.fault = func(call string) error {
+				if call == "BankPayout" {
+					looks++
+				}
+				if fault != nil {
+					return fault(call)
+				}
+				return nil
 			}
-			m.sound(t)
-			m.signs.were(t, workflows.OffRampID(m.request.ID), s.parked...)
-			if c.looks > 40 || len(m.tries) > 0 {
-				t.Errorf("%d looks, %d payouts by mobile money", c.looks, len(m.tries))
+			w.run(t)
+			o := w.order()
+			if o.Status != s.status || o.StatusDetail != s.detail || w.answers["detail"] != nil {
+				t.Errorf("the order is %s (%s); what it waited for meanwhile: %v", o.Status, o.StatusDetail, w.answers["detail"])
+			}
+			w.sound(t)
+			w.signs.were(t, workflows.OffRampID(w.request.ID), s.parked...)
+			if looks > 40 || len(w.signs.payouts) > 0 {
+				t.Errorf("%d looks, %d payouts by mobile money", looks, len(w.signs.payouts))
+			}
+			if begun := w.begunAtBank(); begun != s.begun {
+				t.Errorf("the payment was put in the treasury's queue %d times, want %d", begun, s.begun)
 			}
 		})
 	}
+}
+
+// begunAtBank counts how often money was reserved at the bank for the order.
+func (w *saleHarness) begunAtBank() (n int) {
+	err := storetest.Owner(w.t, w.store.Store).QueryRowContext(w.t.Context(),
+		`SELECT count(*) FROM holds WHERE key LIKE 'bank_payout:' || $1 || ':%'`, w.request.ID.String()).Scan(&n)
+	if err != nil {
+		w.t.Error(err)
+	}
+	return n
 }

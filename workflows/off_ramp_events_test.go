@@ -23,16 +23,18 @@ const maxSaleEvents = 73
 
 // A smooth sale wakes only for its own decisions: the operator's callbacks about its payout go to the payout's flow.
 func TestSmoothSaleIsCheap(t *testing.T) {
-	m := newMarket()
-	m.deposit(time.Minute, 1, crypto("10"))
-	m.run(t)
-	m.sound(t)
-	if m.home != workflows.MomoPayoutID(exchange.OrderObject(m.request.ID)) {
-		t.Errorf("callbacks of the payout go to %s", m.home)
+	t.Parallel()
+	w := newSale(t)
+	w.deposit(time.Minute, 1, crypto("10"))
+	w.run(t)
+	w.sound(t)
+	home := workflows.MomoPayoutID(exchange.OrderObject(w.request.ID))
+	if len(w.signs.payouts) != 1 || w.signs.payouts[0].Home != home {
+		t.Errorf("callbacks of the payout go to %v, want %s", w.signs.payouts, home)
 	}
-	flow := workflows.OffRampID(m.request.ID)
-	steps := m.signs.steps[flow]
-	steps["upsert"] = m.signs.shown[flow]
+	flow := workflows.OffRampID(w.request.ID)
+	steps := w.signs.steps[flow]
+	steps["upsert"] = w.signs.shown[flow]
 	events := 1 + 3 + 2 + 1 + 2*4 // started, its first task, the update that opens it, its end, and two signals with a task each
 	for kind, n := range steps {
 		events += n * eventsOf[kind]

@@ -1,343 +1,475 @@
 package workflows_test
 
 import (
-	"context"
+	"crypto/sha256"
+	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
-// market is everything around the flow of a sale: our rows, deposits on the chain, the flows that pay out shillings and
-// crypto, and users.
-type market struct {
-	env      *testsuite.TestWorkflowEnvironment
-	mu       sync.Mutex
-	signs    *signs
-	request  exchange.OrderRequest
-	start    time.Time
-	answers  map[string]error
-	rejected map[string]bool
-
-	order       exchange.Order
-	lease       bool // the order holds an address
-	exhausted   int  // how often no address is free
-	full        bool // the pool has its maximum size
-	provisioned int
-	deposits    map[uuid.UUID]exchange.ChainDeposit
-	claims      map[uuid.UUID]exchange.DepositVerdict
-	said        []exchange.Verdict // by the screener, one for each query; the last one repeats
-	asked       int
-	fault       func(call string) error // called before the effect
-	lost        func(call string) error // called after it
-	commands    map[uuid.UUID]activities.Proof
-
-	payouts  []momoOutcome // by try; the last one repeats
-	tries    []int
-	paid     int
-	home     string   // where a payout's callbacks go
-	verbs    []string // that a payout's flow received
-	sweeps   []string // reasons of the sweep's tries; the last one repeats, empty completes
-	swept    int
-	refunded int
-	refusals int                 // how often a refund can't be opened
-	waits    exchange.RefundWait // what the refund waits for
-	settle   func() error        // settles the receipt of a payout that was recorded as refused
-	kept     bool                // the payout stands instead of the refund
-	funding  []string            // reasons of the tries to take the crypto from a wallet; the last one repeats, empty completes
-	signed   bool                // its crypto may be on its way
-	givenUp  bool                // its payment was given up
-	funded   bool                // its crypto arrived
+// saleHarness is a harness with one sale of 10 USDT, whose crypto comes from outside to an escrow address.
+type saleHarness struct {
+	*harness
+	screener *screener
+	final    exchange.ChainBlock // the newest final block
+	tip      exchange.ChainBlock // one above it that may be undone; zero when there is none
+	blocks   int
+	denied   uuid.UUID // of the depositor on the deny list
+	other    uuid.UUID // another sale
 }
 
-// momoOutcome is the outcome of one payout.
-type momoOutcome struct {
-	after  time.Duration
-	result workflows.MomoPayoutResult
-	until  string // a verb, or "callback": what it waits for before it ends
+const (
+	depositor = "Tdepositor000000000000000000000000"
+	homeward  = "Thome00000000000000000000000000000" // where the customer wants its crypto back
+	elsewhere = "Telsewhere000000000000000000000000" // an address that an officer gives
+)
+
+func newSale(t testing.TB) *saleHarness {
+	t.Helper()
+	w := &saleHarness{harness: newStage(t, exchange.Tron), screener: &screener{}}
+	// The database compares the age of refused payouts with its own clock.
+	w.startAt(time.Date(2025, 11, 21, 9, 0, 0, 0, time.UTC))
+	w.final = exchange.ChainBlock{Number: watchedTo, ID: "start", Time: w.start}
+	if _, err := w.store.StartDeposits(t.Context(), exchange.Tron, w.final); err != nil {
+		t.Fatal(err)
+	}
+	w.market = storetest.NewSellers(t, w.store.Store)
+	w.fuelPool()
+	w.request = exchange.OrderRequest{
+		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: w.market.Customer.ID, OfferID: w.market.Offer.ID,
+		Type: exchange.OffRampSell, Crypto: crypto("10"), ExpiresAt: w.request.ExpiresAt, RefundAddress: homeward,
+		Seen: exchange.SeenOffer{Network: exchange.Tron, Asset: money.USDT, MerchantID: w.market.Vendor.ID},
+	}
+	w.signs.order, w.signs.shillings = &w.request, saleOf10
+	w.payouts(pays)
+	w.env.RegisterWorkflow(workflows.OffRamp)
+	w.env.RegisterActivity(&activities.OffRamps{Store: w.store, Screener: w.screener, Provider: "daraja"})
+	w.env.RegisterActivity(&activities.Escrow{Store: w.store})
+	w.env.RegisterActivity(&activities.Sweeps{Store: w.store})
+	w.env.RegisterActivity(&activities.ChainRefunds{Store: w.store})
+	w.env.RegisterActivity(&activities.Bank{Store: w.store})
+	return w
 }
 
-var rate = decimal.RequireFromString("129.35")
-
-var wasPaid = momoOutcome{after: 10 * time.Second, result: workflows.MomoPayoutResult{Completed: true}}
-
-func wasRefused(class exchange.OutcomeClass, reason, code string) momoOutcome {
-	return momoOutcome{after: 10 * time.Second, result: workflows.MomoPayoutResult{Reason: reason, Refused: true, Class: class, Code: code}}
-}
-
-func newMarket() *market {
-	shown := newSigns()
-	m := &market{
-		env: newEnvironment(shown), answers: map[string]error{}, rejected: map[string]bool{}, signs: shown,
-		start: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), deposits: map[uuid.UUID]exchange.ChainDeposit{},
-		claims: map[uuid.UUID]exchange.DepositVerdict{}, commands: map[uuid.UUID]activities.Proof{},
-	}
-	m.env.SetStartTime(m.start)
-	m.request = exchange.OrderRequest{
-		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000c1"),
-		Type: exchange.OffRampSell, Crypto: money.Must(money.USDT, "10"), Phone: "254712345678", ExpiresAt: m.start.Add(exchange.OffRampLife),
-		Seen: exchange.SeenOffer{Network: exchange.Tron, Asset: money.USDT, MerchantID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000d1")},
-	}
-	m.register()
-	return m
-}
-
-func (m *market) register() {
-	m.env.RegisterWorkflow(workflows.OffRamp)
-	m.env.RegisterWorkflowWithOptions(m.momoPayout, workflow.RegisterOptions{Name: workflows.TypeMomoPayout})
-	m.env.RegisterWorkflowWithOptions(m.cryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
-	m.env.RegisterActivity(&activities.OffRamps{Store: m, Screener: m})
-	for name, do := range map[string]any{
-		"EscrowRoom": m.escrowRoom, "MakeWallet": m.makeWallet, "ReleaseEscrow": m.releaseEscrow, "ApproveSweep": m.approveSweep,
-		"OpenChainRefund": m.openRefund, "MarkOrder": m.markOrder, "ProveCommand": m.prove, "RetryPayout": m.retryPayout,
-		"ApproveRefundPayment": m.approveRefund, "KeepPayout": m.keepPayout, "SettlePayout": m.settlePayout,
-		"ApproveFunding": m.approveFunding, "CancelFunding": m.cancelFunding, "ListParked": listed,
-	} {
-		m.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: name})
-	}
-}
-
-// step runs one transaction with its faults.
-func step[T any](m *market, call string, do func() (T, error)) (T, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var zero T
-	if m.fault != nil {
-		if err := m.fault(call); err != nil {
-			return zero, err
-		}
-	}
-	out, err := do()
-	if err == nil && m.lost != nil {
-		if err := m.lost(call); err != nil {
-			return zero, err
-		}
-	}
-	return out, err
-}
-
-// keepPayout keeps a payout that was recorded as refused.
-func (m *market) keepPayout(ctx context.Context, _ activities.KeepPayoutInput) error {
-	_, err := step(m, "KeepPayout", func() (struct{}, error) {
-		m.kept = true
-		m.paid++
-		return struct{}{}, nil
-	})
-	return activities.Failure(ctx, err)
-}
-
-// settlePayout accepts the receipt of a payout that was recorded as refused. The next try finds it paid.
-func (m *market) settlePayout(ctx context.Context, _ activities.SettlePayoutInput) error {
-	_, err := step(m, "SettlePayout", func() (struct{}, error) { return struct{}{}, m.settle() })
-	return activities.Failure(ctx, err)
-}
-
-func (m *market) markOrder(ctx context.Context, in activities.MarkOrderInput) error {
-	_, err := step(m, "MarkOrder", func() (struct{}, error) {
-		if !exchange.OffRampMachine.Terminal(m.order.Status) {
-			m.order.StatusDetail = in.Detail
-		}
-		return struct{}{}, nil
-	})
-	return activities.Failure(ctx, err)
-}
-
-func (m *market) prove(ctx context.Context, in activities.ProveInput) (activities.Proof, error) {
-	out, err := step(m, "ProveCommand", func() (activities.Proof, error) {
-		p, ok := m.commands[in.CommandID]
-		if !ok || p.Object != in.Objects[0] {
-			return p, notFound("command")
-		}
-		return p, nil
-	})
-	return out, activities.Failure(ctx, err)
-}
-
-func (m *market) retryPayout(ctx context.Context, _ activities.RetryPayoutInput) error {
-	_, err := step(m, "RetryPayout", func() (struct{}, error) { return struct{}{}, nil })
-	return activities.Failure(ctx, err)
-}
-
-// momoPayout stands for the flow that pays the shillings out, as its parent sees it.
-func (m *market) momoPayout(ctx workflow.Context, in workflows.MomoPayoutInput) (workflows.MomoPayoutResult, error) {
-	heard := map[string]bool{}
-	for _, name := range []string{workflows.SignalRetry, workflows.SignalRefund, workflows.SignalResolve} {
-		workflow.Go(ctx, func(ctx workflow.Context) {
-			for {
-				workflow.GetSignalChannel(ctx, name).Receive(ctx, nil)
-				heard[name] = true
-				m.mu.Lock()
-				m.verbs = append(m.verbs, name)
-				m.mu.Unlock()
-			}
-		})
-	}
-	m.mu.Lock()
-	outcome := pick(m.payouts, len(m.tries)+1, wasPaid)
-	m.tries, m.home = append(m.tries, in.Try), in.Home
-	m.mu.Unlock()
-	if err := workflow.Sleep(ctx, outcome.after); err != nil {
-		return workflows.MomoPayoutResult{}, err
-	}
-	if outcome.until != "" {
-		if err := workflow.Await(ctx, func() bool { return heard[outcome.until] }); err != nil {
-			return workflows.MomoPayoutResult{}, err
-		}
-	}
-	if outcome.result.Completed {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.paid++
-		return outcome.result, m.move(exchange.OrderCompleted, exchange.WaitNothing)
-	}
-	return outcome.result, nil
-}
-
-// cryptoPayout stands for the flow that sends the crypto to the vendor or back, as its parent sees it.
-func (m *market) cryptoPayout(ctx workflow.Context, in workflows.CryptoPayoutInput) (workflows.CryptoPayoutResult, error) {
-	if err := workflow.Sleep(ctx, 20*time.Second); err != nil {
-		return workflows.CryptoPayoutResult{}, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if in.PaymentID == fundingPayment {
-		return m.fundOrder(), nil
-	}
-	if in.PaymentID != sweepPayment {
-		m.refunded++
-		return workflows.CryptoPayoutResult{Completed: true, TxID: "cd"}, nil
-	}
-	reason := pick(m.sweeps, 1, "")
-	if len(m.sweeps) > 0 {
-		m.sweeps = m.sweeps[1:]
-	}
-	if reason == "" {
-		m.swept++
-		return workflows.CryptoPayoutResult{Completed: true, TxID: "ab"}, nil
-	}
-	return workflows.CryptoPayoutResult{Reason: reason}, nil
-}
-
-// comes moves a deposit to a state, and signals the flow unless the signal is lost.
-func (m *market) comes(n byte, status exchange.ChainDepositStatus, amount money.Amount, notified bool) func() {
-	return func() {
-		d := exchange.ChainDeposit{
-			ID: id(100 + n), Network: exchange.Tron, TxID: "tx", Index: uint32(n), Amount: amount, Kind: exchange.DepositAwaited, Status: status, Block: 7,
-		}
-		m.mu.Lock()
-		m.deposits[d.ID] = d
-		m.mu.Unlock()
-		if notified {
-			m.env.SignalWorkflow(workflows.SignalDeposit, workflows.DepositRef{DepositID: d.ID})
-		}
-	}
+// startAt has the flow start at a time.
+func (w *saleHarness) startAt(at time.Time) {
+	w.start, w.request.ExpiresAt = at, at.Add(exchange.OffRampLife)
+	w.env.SetStartTime(at)
 }
 
 // crypto returns an amount of USDT.
 func crypto(amount string) money.Amount { return money.Must(money.USDT, amount) }
 
-// deposit makes crypto seen after the given time and final a minute later.
-func (m *market) deposit(after time.Duration, n byte, amount money.Amount) {
-	m.at(after, m.comes(n, exchange.DepositSeen, amount, true))
-	m.at(after+time.Minute, m.comes(n, exchange.DepositFinal, amount, true))
-}
-
-func (m *market) at(d time.Duration, do func()) { m.env.RegisterDelayedCallback(do, d) }
-
-func (m *market) answer(id string) *testsuite.TestUpdateCallback {
-	return &testsuite.TestUpdateCallback{
-		OnReject:   func(err error) { m.answers[id], m.rejected[id] = err, true },
-		OnAccept:   func() {},
-		OnComplete: func(_ any, err error) { m.answers[id] = err },
+// fuelPool gives every address of the pool coins for network fees.
+func (w *saleHarness) fuelPool() {
+	pool, _, err := w.store.EscrowAddresses(w.t.Context(), store.EscrowFilter{}, everything)
+	if err != nil {
+		w.t.Error(err)
+	}
+	for _, a := range pool {
+		storetest.Gas(w.t, w.store.Store, a.ID, money.Must(money.TRX, "5"))
 	}
 }
 
-// command writes a command as the API does and sends it to the flow.
-func (m *market) command(verb string) func() {
+// payouts sets what the operator does with one payout after the other; the last one repeats.
+func (w *saleHarness) payouts(plans ...payer) {
+	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(plans, n, pays) }
+}
+
+// refuses is a payout that the operator reports as refused with a code.
+func refuses(code string) payer { return payer{code: code, after: 5 * time.Second} }
+
+// verdicts sets what the screening service answers; the last one repeats.
+func (w *saleHarness) verdicts(all ...exchange.Verdict) {
+	answers := make([]answer, len(all))
+	for i, v := range all {
+		answers[i] = answer{verdict: v}
+	}
+	w.screener.replies(answers...)
+}
+
+// record records a block with movements, which is final or may be undone.
+func (w *saleHarness) record(final bool, moved ...exchange.ChainMovement) {
+	b := w.tip
+	if b.ID == "" {
+		w.blocks++
+		b = exchange.ChainBlock{Number: w.final.Number + 1, ID: fmt.Sprintf("block-%d", w.blocks), Parent: w.final.ID, Time: w.env.Now()}
+	}
+	scan := exchange.BlockScan{Network: exchange.Tron, Block: b, Movements: moved, Minimum: map[money.Asset]money.Amount{money.USDT: crypto("0.01")}}
+	var err error
+	if final {
+		_, err = w.store.RecordFinalBlock(w.t.Context(), scan)
+		w.final, w.tip = b, exchange.ChainBlock{}
+	} else {
+		_, err = w.store.RecordSeenBlock(w.t.Context(), scan)
+		w.tip = b
+	}
+	if err != nil {
+		w.t.Errorf("block %d: %v", b.Number, err)
+	}
+}
+
+// undo replaces the block that may be undone by none.
+func (w *saleHarness) undo() {
+	if err := w.store.DropSeenBlock(w.t.Context(), exchange.Tron, w.tip); err != nil {
+		w.t.Error(err)
+	}
+	w.tip = exchange.ChainBlock{}
+}
+
+func txOf(n int) string { return fmt.Sprintf("deposit-%d", n) }
+
+// comes moves the n-th deposit to a state, and signals the flow as the deposit watch does unless the signal is lost.
+func (w *saleHarness) comes(n int, status exchange.ChainDepositStatus, amount money.Amount, notified bool) func() {
 	return func() {
-		cmd := uuid.New()
-		m.mu.Lock()
-		m.commands[cmd] = activities.Proof{
-			CommandID: cmd, Object: activities.ObjectRef{Type: activities.ObjectOrder, ID: m.request.ID}, Verb: verb, ActorID: uuid.New(),
+		if status == exchange.DepositOrphaned {
+			w.undo()
+		} else {
+			w.record(status == exchange.DepositFinal, exchange.ChainMovement{TxID: txOf(n), From: depositor, To: w.order().EscrowAddress, Amount: amount})
 		}
-		m.mu.Unlock()
-		m.env.UpdateWorkflow(workflows.UpdateCommand, cmd.String(), m.answer(verb), workflows.CommandRef{CommandID: cmd})
+		w.wake(notified)
 	}
 }
 
-func (m *market) cancel() {
-	m.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", m.answer("cancel"), workflows.Actor{UserID: m.request.CustomerID, Role: exchange.RoleCustomer})
+// wake sends the signals about deposits that are due, or loses them.
+func (w *saleHarness) wake(notified bool) {
+	due, err := w.store.DueWakeups(w.t.Context(), exchange.Tron)
+	var ids []uuid.UUID
+	for _, d := range due {
+		if ids = append(ids, d.ID); notified && d.WorkflowID == workflows.OffRampID(w.request.ID) {
+			w.env.SignalWorkflow(workflows.SignalDeposit, workflows.DepositRef{DepositID: d.DepositID})
+		}
+	}
+	if err == nil {
+		err = w.store.RecordWoken(w.t.Context(), ids)
+	}
+	if err != nil || len(ids) == 0 {
+		w.t.Errorf("%d signals are due, %v", len(ids), err)
+	}
+}
+
+// deposit makes crypto seen after the given time and final a minute later.
+func (w *saleHarness) deposit(after time.Duration, n int, amount money.Amount) {
+	w.at(after, w.comes(n, exchange.DepositSeen, amount, true))
+	w.at(after+time.Minute, w.comes(n, exchange.DepositFinal, amount, true))
+}
+
+// deny puts the depositor on the deny list.
+func (w *saleHarness) deny() {
+	w.denied = uuid.New()
+	d := exchange.DeniedAddress{ID: w.denied, Network: exchange.Tron, Address: depositor, Reason: "why"}
+	if _, err := w.store.Deny(w.t.Context(), d, w.officer); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// undeny takes the depositor off the deny list.
+func (w *saleHarness) undeny() {
+	if err := w.store.Undeny(w.t.Context(), w.denied, w.officer); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// tell writes a command as the API does and sends it to the flow. Its note is the receipt that our operator finds at the
+// mobile money operator.
+func (w *saleHarness) tell(verb string) func() {
+	return func() {
+		note := "UKLMANUAL1"
+		if paid := w.paidOut(); len(paid) > 0 {
+			note = paid[0].receipt
+		}
+		w.notifyFlow(w.decreeWith(activities.ObjectOrder, w.request.ID, verb, note), verb)
+	}
+}
+
+func (w *saleHarness) cancel() {
+	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.actor())
+}
+
+// floated sends the signal that there is more float, or that the breaker was closed.
+func (w *saleHarness) floated() { w.env.SignalWorkflow(workflows.SignalFloat, nil) }
+
+// claim has a source claim that a payout recorded as refused was made, or the operator deny it since.
+func (w *saleHarness) claim(made bool) func() {
+	return func() {
+		if err := w.store.DoubtPayout(w.t.Context(), exchange.OrderObject(w.request.ID), made); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// names has the customer set the address that its crypto goes back to.
+func (w *saleHarness) names() {
+	by := storetest.PrincipalOf(w.market.Customer)
+	if _, err := w.store.SetRefundAddress(w.t.Context(), store.Everything(), w.request.ID, homeward, nil, by); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// agree has another officer approve the crypto refund, as the API does.
+func (w *saleHarness) agree(name string) func() {
+	return func() {
+		for _, r := range w.refunds() {
+			if r.Status == exchange.RefundPending || r.Status == exchange.RefundNeedsReview {
+				w.env.UpdateWorkflow(workflows.UpdateApprove, name, w.answer(name), workflows.ApprovalRef{Token: w.ticket(r)})
+			}
+		}
+	}
+}
+
+// ticket gives a new officer the right to approve a crypto refund.
+func (w *saleHarness) ticket(r exchange.Refund) string {
+	token, who, now := uuid.NewString(), storetest.User(w.t, w.store.Store, exchange.RoleTreasury), w.env.Now()
+	_, err := w.store.IssueRefundTicket(w.t.Context(), exchange.ApprovalTicket{
+		ID: uuid.New(), OfficerID: who.ID, ObjectType: exchange.ApproveRefund, ObjectID: r.ID, Action: exchange.Approve, Amount: r.Amount, Digest: r.Digest,
+		Channel: exchange.ChannelAPI, TokenHash: sha256.Sum256([]byte(token)), CreatedAt: now, ExpiresAt: now.Add(exchange.ApprovalTokenTTL),
+	}, storetest.PrincipalOf(who))
+	if err != nil {
+		w.t.Errorf("a token for the refund: %v", err)
+	}
+	return token
+}
+
+// ends stops a scenario that never ends.
+func (w *saleHarness) ends() {
+	w.at(30*24*time.Hour, func() {
+		w.t.Fatalf("it never ends: the order is %s (%s), the flows were parked with %v", w.order().Status, w.order().StatusDetail, w.signs.reasons)
+	})
 }
 
 // run runs the order's flow until it ends.
-func (m *market) run(t *testing.T) {
+func (w *saleHarness) run(t checker) {
 	t.Helper()
-	m.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.OffRampID(m.request.ID), TaskQueue: workflows.QueueFlows})
-	m.env.RegisterDelayedCallback(func() { m.env.UpdateWorkflow(workflows.UpdateOpen, m.request.ID.String(), m.answer("open")) }, 0)
-	m.env.ExecuteWorkflow(workflows.OffRamp, workflows.OffRampInput{Request: m.request, Actor: workflows.Actor{UserID: m.request.CustomerID}})
-	if !m.env.IsWorkflowCompleted() {
+	w.ends()
+	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.OffRampID(w.request.ID), TaskQueue: workflows.QueueFlows})
+	w.at(0, func() { w.env.UpdateWorkflow(workflows.UpdateOpen, w.request.ID.String(), w.answer("open")) })
+	w.env.ExecuteWorkflow(workflows.OffRamp, workflows.OffRampInput{Request: w.request, Actor: w.actor()})
+	if !w.env.IsWorkflowCompleted() {
 		t.Fatal("the flow did not end")
 	}
-	exhausted := code(m.answers["open"]) == exchange.CodeEscrowExhausted
-	if err := m.env.GetWorkflowError(); exhausted != (code(err) == exchange.CodeEscrowExhausted) || err != nil && m.order.ID != uuid.Nil {
+	o := w.order()
+	exhausted := code(w.answers["open"]) == exchange.CodeEscrowExhausted
+	if err := w.env.GetWorkflowError(); exhausted != (code(err) == exchange.CodeEscrowExhausted) || err != nil && o.ID != uuid.Nil {
 		t.Fatalf("the flow failed: %v", err) // it must fail only for want of an address: the request may then be repeated
 	}
 	if exhausted {
 		return
 	}
 	var r workflows.OffRampResult
-	if err := m.env.GetWorkflowResult(&r); err != nil || r.OrderID != m.request.ID || r.Status != m.order.Status {
-		t.Errorf("the flow ended with %+v, %v; the order is %s", r, err, m.order.Status)
+	if err := w.env.GetWorkflowResult(&r); err != nil || r.OrderID != w.request.ID || r.Status != o.Status {
+		t.Errorf("the flow ended with %+v, %v; the order is %s", r, err, o.Status)
 	}
 }
 
-// sound checks what must hold after every scenario.
-func (m *market) sound(t *testing.T) {
-	t.Helper()
-	paying := 0
-	if m.funded {
-		paying++
+// paidOut is what the operator's own book holds for the order.
+func (w *saleHarness) paidOut() []moved { return w.operator.paidOut(w.request.ID) }
+
+// sent lists the payments for a purpose that the network's own book holds.
+func (n *network) sent(purpose exchange.ChainPurpose) (list []exchange.ChainPayment) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.txs {
+		if e.payment.Purpose == purpose && !e.included.IsZero() && !e.outcome.reverts {
+			list = append(list, e.payment)
+		}
 	}
-	for id, v := range m.claims {
-		if v == exchange.TakenExact || v == exchange.TakenRepriced {
-			paying++
-			if m.deposits[id].Status != exchange.DepositFinal {
-				t.Error("a deposit was taken that is not final")
+	return list
+}
+
+// claims are the deposits that the order took or set aside, by their number.
+func (w *saleHarness) claims() []exchange.EscrowClaim {
+	all, err := w.store.EscrowClaims(w.t.Context(), w.request.ID)
+	if err != nil {
+		w.t.Error(err)
+	}
+	return all
+}
+
+// deposits reads the rows of the n-th deposit.
+func (w *saleHarness) deposits(n int) []exchange.ChainDeposit {
+	rows, _, err := w.store.ListChainDeposits(w.t.Context(), store.ChainDepositFilter{TxID: txOf(n)}, everything)
+	if err != nil {
+		w.t.Error(err)
+	}
+	return rows
+}
+
+// claimed returns how the n-th deposit was taken, and whether it is final.
+func (w *saleHarness) claimed(n int) (kind exchange.ClaimKind, final bool) {
+	for _, d := range w.deposits(n) {
+		final = d.Status == exchange.DepositFinal
+		for _, c := range w.claims() {
+			if c.DepositID == d.ID {
+				kind = c.Kind
 			}
 		}
 	}
+	return kind, final
+}
+
+// sound checks what must hold after every scenario, against the books of the operator and the network.
+func (w *saleHarness) sound(t checker) {
+	t.Helper()
+	o := w.order()
+	if o.ID == uuid.Nil {
+		return
+	}
+	paying := 0
+	for _, c := range w.claims() {
+		if c.Kind.Pays() {
+			paying++
+		}
+	}
+	paid, swept, back := len(w.paidOut()), w.chain.sent(exchange.ForSweep), w.chain.sent(exchange.ForRefund)
+	if w.request.PayoutMethod == exchange.PaymentMethodBank && o.Status == exchange.OrderCompleted {
+		paid++
+	}
 	switch {
-	case m.paid > 1 || m.swept > 1 || m.refunded > 1:
-		t.Errorf("paid %d times, swept %d times, refunded %d times", m.paid, m.swept, m.refunded)
-	case m.paid > 0 && (paying != 1 || m.refunded > 0):
-		t.Errorf("paid out for %d deposits, of which %d went back", paying, m.refunded)
-	case m.swept != m.paid:
-		t.Errorf("swept %d times, paid %d times", m.swept, m.paid)
-	case m.order.Status == exchange.OrderFailed && m.refunded+m.swept != 1:
+	case paid > 1 || len(swept) > 1 || len(back) > 1:
+		t.Errorf("paid %d times, swept %d times, given back %d times", paid, len(swept), len(back))
+	case paid > 0 && (paying != 1 || len(back) > 0):
+		t.Errorf("paid out for %d deposits, of which %d went back", paying, len(back))
+	case len(swept) != paid:
+		t.Errorf("swept %d times, paid %d times", len(swept), paid)
+	case o.Status == exchange.OrderFailed && len(back)+len(swept) != 1:
 		t.Error("the order failed and its crypto did not go back")
-	case m.order.ID != uuid.Nil && m.lease:
-		t.Error("the address was not given back")
 	}
-	for id, d := range m.deposits {
-		if d.Status == exchange.DepositFinal && m.claims[id] == "" {
-			t.Errorf("the deposit %d is not accounted for", d.Index)
+	for n := 1; n <= 2; n++ {
+		if kind, final := w.claimed(n); final != (kind != "") {
+			t.Errorf("the deposit %d is final: %t, and taken as %q", n, final, kind)
 		}
 	}
-	for try := range slices.Values(m.tries) {
-		if try > len(m.tries) {
-			t.Errorf("the tries were %v", m.tries)
+	w.booked(t, o, paid, swept, back)
+	w.tried(t)
+}
+
+// booked checks the ledger and the escrow address of an order that has ended.
+func (w *saleHarness) booked(t checker, o exchange.Order, paid int, swept, back []exchange.ChainPayment) {
+	t.Helper()
+	lease, err := w.store.EscrowLease(w.t.Context(), o.ID)
+	if err != nil || lease.EndedAt.IsZero() {
+		t.Errorf("the address was not given back: %+v, %v", lease, err)
+	}
+	if left := w.balance(exchange.Owned(exchange.AccWalletBalance, lease.WalletID, money.USDT)); left.Sign() != 0 {
+		t.Errorf("%s is left on the escrow address", left)
+	}
+	bought, earned := crypto("0"), money.Must(money.KES, "300000")
+	if paid > 0 {
+		bought, earned = o.Price.Crypto, earned.Sub(o.Price.Vendor)
+	}
+	if has := w.balance(exchange.Owned(exchange.AccWalletBalance, w.market.VendorWallet.ID, money.USDT)); !has.Equal(bought) {
+		t.Errorf("the vendor has %s USDT, want %s", has, bought)
+	}
+	if has := w.balance(exchange.Owned(exchange.AccFiatBalance, w.market.Vendor.ID, money.KES)); w.other == uuid.Nil && !has.Equal(earned) {
+		t.Errorf("the vendor has %s KES, want %s", has, earned)
+	}
+	for _, p := range swept {
+		if p.ToAddress != w.market.VendorWallet.Address || !p.Amount.Equal(o.Price.Crypto) {
+			t.Errorf("the sweep brought %s to %s", p.Amount, p.ToAddress)
 		}
 	}
+	for _, p := range back {
+		if p.ToAddress != w.order().RefundAddress && p.ToAddress != elsewhere {
+			t.Errorf("%s went back to %s", p.Amount, p.ToAddress)
+		}
+	}
+}
+
+// tried checks that every payout was sent once, under the ids of tries without a gap.
+func (w *saleHarness) tried(t checker) {
+	t.Helper()
+	all, err := w.store.Payouts(w.t.Context(), w.request.ID)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, a := range all {
+		if !slices.ContainsFunc(all, func(b exchange.PaymentAttempt) bool { return b.ID == activities.PayoutID(w.request.ID, len(all)) }) {
+			t.Errorf("of %d payouts none is the last try", len(all))
+		}
+		if w.operator.submitted[a.ID] > 1 || a.WorkflowID != workflows.MomoPayoutID(exchange.OrderObject(w.request.ID)) {
+			t.Errorf("the payout %s was sent %d times, its callbacks go to %s", a.ID, w.operator.submitted[a.ID], a.WorkflowID)
+		}
+	}
+}
+
+// suspend has the operator refuse our credential for the payouts of two other sales.
+func (w *saleHarness) suspend() {
+	for range 2 {
+		w.another()
+		if err := w.store.NoteCredential(w.t.Context(), activities.PayoutID(w.other, 1), "2001"); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// anotherOwed opens another sale of the same customer, paid out to the same phone, and takes its crypto.
+func (w *saleHarness) anotherOwed() {
+	ctx := w.t.Context()
+	o := w.market.Sale(w.t, w.store.Store, "10")
+	w.other = o.ID
+	n := 10 + w.blocks
+	w.record(true, exchange.ChainMovement{TxID: txOf(n), From: depositor, To: o.EscrowAddress, Amount: o.Price.Crypto})
+	for _, d := range w.deposits(n) {
+		_, err := w.store.Store.TakeDeposit(ctx, o.ID, d.ID)
+		if err == nil {
+			err = w.store.Store.RecordDepositScreening(ctx, d.ID, []exchange.Screening{{Screener: "deny_list", Verdict: exchange.VerdictClear}})
+		}
+		if err != nil {
+			w.t.Errorf("another sale: %v", err)
+		}
+	}
+}
+
+func (w *saleHarness) beginAnother() error {
+	id := activities.PayoutID(w.other, 1)
+	_, err := w.store.Store.BeginPayout(w.t.Context(), exchange.OrderObject(w.other), exchange.PaymentAttempt{
+		ID: id, Provider: "daraja", CallbackToken: "token of " + id.String(), WorkflowID: workflows.MomoPayoutID(exchange.OrderObject(w.other)),
+	})
+	return err
+}
+
+// another begins the payout of another sale.
+func (w *saleHarness) another() {
+	w.anotherOwed()
+	if err := w.beginAnother(); err != nil {
+		w.t.Errorf("another payout: %v", err)
+	}
+}
+
+const anothersReceipt = "UKLANOTHER"
+
+// anotherPaid completes the payout of the other sale.
+func (w *saleHarness) anotherPaid() {
+	o := exchange.Observation{
+		State: exchange.SeenSucceeded, Code: "0", Receipt: anothersReceipt, Amount: money.Must(money.KES, saleOf10), Source: exchange.SourceCallback,
+	}
+	if _, err := w.store.Store.CompletePayout(w.t.Context(), exchange.OrderObject(w.other), activities.PayoutID(w.other, 1), o); err != nil {
+		w.t.Errorf("another payout: %v", err)
+	}
+}
+
+// resolveByAnother sends the receipt of the other sale's payout.
+func (w *saleHarness) resolveByAnother() {
+	w.notifyFlow(w.decreeWith(activities.ObjectOrder, w.request.ID, activities.VerbResolve, anothersReceipt), activities.VerbResolve)
+}
+
+// declare has two officers declare that the payout was not made.
+func (w *saleHarness) declare() { w.declareUnpaid(activities.PayoutID(w.request.ID, 1)) }
+
+// fromWallet has the crypto come from the customer's wallet in our custody.
+func (w *saleHarness) fromWallet() {
+	w.request.FundWalletID, w.request.RefundAddress = w.market.CustomerWallet.ID, ""
+	storetest.Deposit(w.t, w.store.Store, w.market.CustomerWallet.ID, crypto("25"))
+	storetest.Gas(w.t, w.store.Store, w.market.CustomerWallet.ID, money.Must(money.TRX, "60"))
 }

@@ -127,7 +127,7 @@ func (w *payoutHarness) suspend() {
 }
 
 // resume has an officer close the breaker.
-func (w *payoutHarness) resume() {
+func (w *harness) resume() {
 	if _, err := w.store.CloseBreaker(w.t.Context(), "daraja", "a new password", w.officer); err != nil {
 		w.t.Error(err)
 	}

@@ -4,107 +4,131 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/activity"
+	"github.com/google/uuid"
 
 	"kivuko/activities"
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/workflows"
 )
 
 // saleRehearsals are the reasons of an order that sells crypto.
 func saleRehearsals() map[workflows.Reason]rehearsal {
-	said := func(v exchange.Verdict) func(*parkedCommand, *market) {
-		return func(c *parkedCommand, m *market) {
-			m.said = []exchange.Verdict{v}
-			c.mend = func() { m.said = nil }
+	said := func(v exchange.Verdict) func(*parkedCommand, *saleHarness) {
+		return func(c *parkedCommand, w *saleHarness) {
+			w.verdicts(v)
+			c.mend = func() { w.verdicts() }
 		}
 	}
-	pays := func(f momoOutcome) func(*parkedCommand, *market) {
-		return func(c *parkedCommand, m *market) {
-			m.payouts = []momoOutcome{f}
-			c.mend = func() { m.payouts = nil }
+	refused := func(code string) func(*parkedCommand, *saleHarness) {
+		return func(c *parkedCommand, w *saleHarness) {
+			w.payouts(refuses(code))
+			c.mend = func() { w.payouts(pays) }
 		}
 	}
-	notSent := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended", Class: "credential"}}
-	noFloat := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float", Class: "float"}}
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonDepositDenied:    {retryOrRefund, sale(said(exchange.VerdictHit))},
 		workflows.ReasonDepositScreening: {retryOrRefund, sale(said(exchange.VerdictUnknown))},
-		workflows.ReasonMomoRefused:      {retryOrRefund, sale(pays(wasRefused("config", "momo-refused", "2028")))},
-		workflows.ReasonMomoCredential:   {retryOrRefund, sale(pays(wasRefused("credential", "momo-credential", "2001")))},
-		workflows.ReasonMomoSuspended:    {retryOrRefund, sale(pays(notSent))},
-		workflows.ReasonMomoPayeeLimit:   {retryOrRefund, sale(pays(wasRefused("payee_limit", "momo-payee_limit", "8")))},
-		workflows.ReasonMomoFloat:        {onlyRetry, sale(pays(noFloat))},
-		workflows.ReasonMomoClaimed: {[]string{activities.VerbRetry, activities.VerbRefund, activities.VerbResolve}, func(t *testing.T, c *parkedCommand) {
-			if c.verb != activities.VerbResolve {
-				sale(pays(claimed))(t, c)
-				return
-			}
-			m := newMarket()
-			m.payouts = []momoOutcome{wasRefused("busy", "momo-refused", "17"), claimed}
-			m.settle = func() error { m.payouts = nil; return nil } // the next try finds it paid
-			m.deposit(time.Minute, 1, crypto("10"))
-			c.await(t, m.env, m.signs, workflows.OffRampID(m.request.ID), m.command(c.verb))
-			m.run(t)
-			if m.sound(t); m.order.Status != sold || m.paid != 1 {
-				t.Errorf("the order is %s, paid %d times", m.order.Status, m.paid)
-			}
-		}},
-		workflows.ReasonBankWaiting: {onlyRetry, sale(func(c *parkedCommand, m *market) {
-			officer := atBank(m)
-			c.mend = officer.say(activities.PayoutPaid, false) // the flow gets no signal, and checks because of the command
+		workflows.ReasonMomoRefused:      {retryOrRefund, sale(refused("2028"))},
+		workflows.ReasonMomoCredential:   {retryOrRefund, sale(refused("2001"))},
+		workflows.ReasonMomoSuspended: {retryOrRefund, sale(func(c *parkedCommand, w *saleHarness) {
+			w.at(30*time.Second, w.suspend)
+			c.mend = w.resume
 		})},
-		workflows.ReasonBankRefused: {retryOrRefund, sale(func(c *parkedCommand, m *market) {
-			officer := atBank(m)
-			m.at(20*time.Minute, officer.say(activities.PayoutRefused, true))
-			c.mend = func() { m.at(time.Hour, officer.say(activities.PayoutPaid, true)) }
+		workflows.ReasonMomoPayeeLimit: {retryOrRefund, sale(refused("8"))},
+		workflows.ReasonMomoFloat: {onlyRetry, sale(func(c *parkedCommand, w *saleHarness) {
+			w.setFloat(money.Must(money.KES, "10"))
+			c.mend = func() { w.setFloat(money.Must(money.KES, "100000")) }
 		})},
-		workflows.ReasonRefundClaimed: {retryOrResolve, func(t *testing.T, c *parkedCommand) {
-			if c.verb == activities.VerbRetry { // the crypto goes back, because a second officer approves
-				returned("TGiven", func(_ *parkedCommand, s *stray) { s.claimed = true }, func(s *stray) { s.order(activities.VerbRetry, "") })(t, c)
-				return
-			}
-			sale(func(_ *parkedCommand, m *market) {
-				m.payouts, m.waits = []momoOutcome{wasRefused("payee", "momo-refused", "2040")}, exchange.RefundWaitsClaim
-			})(t, c)
-		}},
+		workflows.ReasonMomoClaimed: {[]string{activities.VerbRetry, activities.VerbRefund, activities.VerbResolve}, claimedSale},
+		workflows.ReasonBankWaiting: {onlyRetry, sale(func(c *parkedCommand, w *saleHarness) {
+			w.byBank()
+			c.mend = w.atBank(false) // the flow gets no signal, and checks because of the command
+		})},
+		workflows.ReasonBankRefused: {retryOrRefund, sale(func(c *parkedCommand, w *saleHarness) {
+			w.byBank()
+			w.at(20*time.Minute, w.declined)
+			c.mend = func() { w.at(time.Hour, w.atBank(true)) }
+			w.at(5*time.Hour, w.agree("agree")) // nobody but the officer says that it was not paid
+		})},
+		workflows.ReasonRefundClaimed: {retryOrResolve, claimedRefund},
 	}
 }
 
-// atBank has the order paid out by bank.
-func atBank(m *market) *counter {
-	m.request.PayoutMethod = exchange.PaymentMethodBank
-	officer := &counter{m: m, state: activities.BankWaits}
-	m.env.RegisterActivityWithOptions(officer.look, activity.RegisterOptions{Name: "LookAtBank"})
-	return officer
+// claimedSale runs a sale whose refused payout somebody claims to be made. After a refund by command the claim stops the
+// refund, until an officer dismisses it and another one approves.
+func claimedSale(t *testing.T, c *parkedCommand) {
+	sale(func(c *parkedCommand, w *saleHarness) {
+		w.payouts(refuses("17"), pays)
+		if c.verb == activities.VerbResolve { // it was made
+			w.payouts(payer{code: "17", after: 5 * time.Second, late: time.Minute})
+		}
+		w.at(4*time.Minute, w.claim(true))
+		c.mend = w.claim(false)
+		if c.verb == activities.VerbRefund {
+			w.at(2*time.Hour, func() {
+				w.notifyFlow(w.decreeWith(activities.ObjectOrder, w.request.ID, activities.VerbRetry, "why"), "dismiss")
+			})
+			w.at(3*time.Hour, w.agree("agree"))
+		}
+	})(t, c)
 }
 
-// sale runs an order whose crypto arrives. A retry has it paid out, a refund gives the crypto back, and after a
-// resolve the payout stands although the order failed.
-func sale(set func(*parkedCommand, *market)) func(*testing.T, *parkedCommand) {
+// claimedRefund runs a sale whose crypto is to go back when a source claims that the payout was made. A retry dismisses the
+// claim, so that the crypto goes back when a second officer approves; by a resolve the payout stands.
+func claimedRefund(t *testing.T, c *parkedCommand) {
+	w := newSale(t)
+	w.request.RefundAddress = "" // the customer names it later, so that the refund still waits when the claim comes
+	w.payouts(payer{code: "2040", after: 5 * time.Second})
+	if c.verb == activities.VerbResolve {
+		w.payouts(payer{code: "2040", after: 5 * time.Second, late: time.Minute})
+	}
+	w.deposit(time.Minute, 1, crypto("10"))
+	w.at(10*time.Minute, func() { w.claim(true)(); w.names() })
+	c.await(t, w.env, w.signs, workflows.OffRampID(w.request.ID), w.tell(c.verb))
+	w.at(5*time.Hour, w.agree("agree"))
+	w.run(t)
+	w.sound(t)
+	wants(c.verb, "")(t, w.harness)
+	swept, back := 0, 1
+	if c.verb == activities.VerbResolve {
+		swept, back = 1, 0
+	}
+	w.endedAs(t, exchange.OrderFailed, swept, swept, back)
+}
+
+// endedAs checks how an order ended: its status, and how often it was paid out, its crypto swept, and given back.
+func (w *saleHarness) endedAs(t *testing.T, status exchange.OrderStatus, paid, swept, back int) {
+	t.Helper()
+	detail := none
+	if status == exchange.OrderFailed {
+		detail = exchange.DetailRefundOpen
+	}
+	o, paidOut := w.order(), len(w.paidOut())
+	if w.request.PayoutMethod == exchange.PaymentMethodBank && o.PaymentTxnID != "" {
+		paidOut++
+	}
+	wasSwept, wasBack := len(w.chain.sent(exchange.ForSweep)), len(w.chain.sent(exchange.ForRefund))
+	if o.Status != status || o.StatusDetail != detail || paidOut != paid || wasSwept != swept || wasBack != back {
+		t.Errorf("the order is %s (%s): paid %d times, swept %d times, given back %d times", o.Status, o.StatusDetail, paidOut, wasSwept, wasBack)
+	}
+}
+
+// sale runs an order whose crypto arrives. A retry or a receipt ends it as paid out, a refund gives the crypto back.
+func sale(set func(*parkedCommand, *saleHarness)) func(*testing.T, *parkedCommand) {
 	return func(t *testing.T, c *parkedCommand) {
-		m := newMarket()
-		set(c, m)
-		if locked := c.mend; locked != nil && m.request.PayoutMethod != exchange.PaymentMethodBank {
-			c.mend = func() { m.mu.Lock(); defer m.mu.Unlock(); locked() }
+		w := newSale(t)
+		set(c, w)
+		w.deposit(time.Minute, 1, crypto("10"))
+		c.await(t, w.env, w.signs, workflows.OffRampID(w.request.ID), w.tell(c.verb))
+		w.run(t)
+		w.sound(t)
+		wants(c.verb, "")(t, w.harness)
+		if c.verb == activities.VerbRefund {
+			w.endedAs(t, exchange.OrderFailed, 0, 0, 1)
+			return
 		}
-		m.deposit(time.Minute, 1, crypto("10"))
-		c.await(t, m.env, m.signs, workflows.OffRampID(m.request.ID), m.command(c.verb))
-		m.run(t)
-		m.sound(t)
-		if err, answered := m.answers[c.verb]; err != nil || !answered {
-			t.Errorf("the command got a response: %t, %v", answered, err)
-		}
-		status, detail, paid, back := sold, none, 1, 0
-		switch c.verb {
-		case activities.VerbRefund:
-			status, detail, paid, back = exchange.OrderFailed, exchange.DetailRefundOpen, 0, 1
-		case activities.VerbResolve:
-			status, detail = exchange.OrderFailed, exchange.DetailRefundOpen
-		}
-		if m.order.Status != status || m.order.StatusDetail != detail || m.paid != paid || m.refunded != back || m.swept != paid {
-			t.Errorf("the order is %s (%s): paid %d times, swept %d times, given back %d times", m.order.Status, m.order.StatusDetail, m.paid, m.swept, m.refunded)
-		}
+		w.endedAs(t, sold, 1, 1, 0)
 	}
 }
 
@@ -137,52 +161,55 @@ func paidOutRehearsals() map[workflows.Reason]rehearsal {
 
 // returnRehearsals are the reasons of crypto that goes back.
 func returnRehearsals() map[workflows.Reason]rehearsal {
-	locked := func(s *stray, do func()) func() {
-		return func() { s.mu.Lock(); defer s.mu.Unlock(); do() }
-	}
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonRefundAddress: {retryOrRefund, func(t *testing.T, c *parkedCommand) {
-			none := func(c *parkedCommand, s *stray) {
-				s.address = ""
-				c.mend = locked(s, func() { s.address, s.needed = "TOwn", 0 }) // the customer set it
+			none := func(c *parkedCommand, w *returnHarness) {
+				w.asked = uuid.Nil
+				c.mend = w.names // the customer set it
 			}
 			if c.verb == activities.VerbRetry {
-				returned("TOwn", none, func(s *stray) { s.order(c.verb, "") })(t, c)
+				returned(homeward, none, "")(t, c)
 				return
 			}
-			returned("TSaid", none, func(s *stray) { s.order(c.verb, "TSaid") })(t, c)
+			returned(elsewhere, none, elsewhere)(t, c)
 		}},
 		workflows.ReasonRefundSecond: {retryOrRefund, func(t *testing.T, c *parkedCommand) {
-			asks := func(c *parkedCommand, s *stray) { c.mend = locked(s, func() { s.agreed = 1 }) } // and the flow got no signal
+			asks := func(c *parkedCommand, w *returnHarness) { c.mend = w.agreed } // and the flow got no signal
 			if c.verb == activities.VerbRetry {
-				returned("TGiven", asks, func(s *stray) { s.order(c.verb, "") })(t, c)
+				returned(elsewhere, asks, "")(t, c)
 				return
 			}
-			returned("TOther", asks, func(s *stray) { s.order(c.verb, "TOther") })(t, c)
+			returned(otherwise, asks, otherwise)(t, c)
 		}},
+	}
+}
+
+// otherwise is another address than the one that an officer gave at first.
+const otherwise = "Totherwise000000000000000000000000"
+
+// agreed counts the approval of another officer, of which the flow gets no signal.
+func (w *returnHarness) agreed() {
+	for _, r := range w.refunds() {
+		if _, err := w.store.DecideRefund(w.t.Context(), r.ID, w.ticket(r), exchange.Approve); err != nil {
+			w.t.Error(err)
+		}
 	}
 }
 
 // returned runs crypto that goes back to an address. A second officer approves after the command where that is
 // needed.
-func returned(to string, set func(*parkedCommand, *stray), send func(*stray)) func(*testing.T, *parkedCommand) {
+func returned(to string, set func(*parkedCommand, *returnHarness), address string) func(*testing.T, *parkedCommand) {
 	return func(t *testing.T, c *parkedCommand) {
-		s := newStray()
-		set(c, s)
-		c.await(t, s.env, s.signs, workflows.ReturnDepositID(strayException), func() {
-			send(s)
-			s.at(2*time.Hour, func() {
-				if s.status != exchange.RefundCompleted {
-					s.approve("right", "good")
-				}
-			})
+		w := newReturn(t)
+		set(c, w)
+		c.await(t, w.env, w.signs, workflows.ReturnDepositID(w.exception), func() {
+			w.instruct(c.verb, address)
+			w.at(2*time.Hour, w.agree("right"))
 		})
-		c.ends(t, s.play(t, false).Outcome, workflows.OutcomeReturned)
-		if err, answered := s.answers[c.verb]; err != nil || !answered {
-			t.Errorf("the command got a response: %t, %v", answered, err)
-		}
-		if len(s.paid) != 1 || s.paid[0] != to {
-			t.Errorf("paid to %v, want %s once", s.paid, to)
+		c.ends(t, w.play(t, false).Outcome, workflows.OutcomeReturned)
+		wants(c.verb, "")(t, w.harness)
+		if paid := w.paid(); len(paid) != 1 || paid[0] != to {
+			t.Errorf("paid to %v, want %s once", paid, to)
 		}
 	}
 }

@@ -124,6 +124,9 @@ func beginsWithObject(t *testing.T, s *signs, flow, details, wrong string) {
 	if f := s.transfer; f != nil {
 		wants = []string{f.Amount.String() + " USDT", f.RequestedBy.String(), "/api/v1/auth/transfers/" + f.ID.String()}
 	}
+	if s.about != nil {
+		wants = s.about
+	}
 	for _, want := range wants {
 		if !found || !strings.Contains(first, want) {
 			t.Errorf("the details of %s do not begin with %q:\n%s", flow, want, details)

@@ -20,10 +20,11 @@ import (
 // now.
 type signs struct {
 	interceptor.WorkerInterceptorBase
-	// The object whose flows show its own rows; with neither they show aboutParked.
+	// The object whose flows show its own rows, or what they show of it; with neither they show aboutParked.
 	order     *exchange.OrderRequest
 	shillings string // of the order's mobile money
 	transfer  *exchange.TransferRequest
+	about     []string
 
 	mu      sync.Mutex
 	reasons map[string][]string
@@ -31,6 +32,8 @@ type signs struct {
 	shown   map[string]int              // upserts by flow
 	steps   map[string]map[string]int   // a flow's requests to the server, by flow and kind
 	parks   []func(flow, reason string) // called with every reason that a flow is parked with
+	payouts []workflows.MomoPayoutInput // children that were started to pay shillings out
+	passed  []string                    // signals to other flows
 }
 
 func newSigns() *signs {
@@ -94,6 +97,13 @@ func (o *signsOutbound) ExecuteLocalActivity(ctx workflow.Context, activity stri
 
 func (o *signsOutbound) ExecuteChildWorkflow(ctx workflow.Context, flow string, args ...any) workflow.ChildWorkflowFuture {
 	o.signs.step(ctx, "child")
+	for _, arg := range args {
+		if in, ok := arg.(workflows.MomoPayoutInput); ok {
+			o.signs.mu.Lock()
+			o.signs.payouts = append(o.signs.payouts, in)
+			o.signs.mu.Unlock()
+		}
+	}
 	return o.Next.ExecuteChildWorkflow(ctx, flow, args...)
 }
 
@@ -104,6 +114,9 @@ func (o *signsOutbound) NewTimerWithOptions(ctx workflow.Context, d time.Duratio
 
 func (o *signsOutbound) SignalExternalWorkflow(ctx workflow.Context, flow, run, signal string, arg any) workflow.Future {
 	o.signs.step(ctx, "signal")
+	o.signs.mu.Lock()
+	o.signs.passed = append(o.signs.passed, signal)
+	o.signs.mu.Unlock()
 	return o.Next.SignalExternalWorkflow(ctx, flow, run, signal, arg)
 }
 
