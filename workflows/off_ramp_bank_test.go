@@ -92,10 +92,9 @@ func bankSales() []bankSale {
 			w.at(60*min, w.atBank(true))
 		}, sold, none, nil, 1},
 		{"confirmed, and the flow is not notified", func(w *saleHarness) { w.at(20*min, w.atBank(false)) }, sold, none, nil, 1},
-		{
-			"decided hours later", func(w *saleHarness) { w.at(9*time.Hour, w.atBank(true)) }, sold, none,
-			[]workflows.Reason{workflows.ReasonBankWaiting}, 1,
-		},
+		{"decided hours later", func(w *saleHarness) {
+			w.at(9*time.Hour, w.atBank(true))
+		}, sold, none, []workflows.Reason{workflows.ReasonBankWaiting}, 1},
 		{"the house has too little at its bank", func(w *saleHarness) {
 			w.setHouse(exchange.AccBank, money.Must(money.KES, "10"))
 			w.at(30*min, func() {

@@ -12,8 +12,6 @@ import (
 	"kivuko/exchange/money"
 )
 
-func notFound(what string) error { return exchange.Errorf(exchange.CodeNotFound, "no %s", what) }
-
 func conflict(format string, args ...any) error {
 	return exchange.Errorf(exchange.CodeStateConflict, format, args...)
 }

@@ -58,7 +58,9 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 // claimedSale runs a sale whose refused payout somebody claims to be made. After a refund by command the claim stops the
 // refund, until an officer dismisses it and another one approves.
 func claimedSale(t *testing.T, c *parkedCommand) {
+	var played *saleHarness
 	sale(func(c *parkedCommand, w *saleHarness) {
+		played = w
 		w.payouts(refuses("17"), pays)
 		if c.verb == activities.VerbResolve { // it was made
 			w.payouts(payer{code: "17", after: 5 * time.Second, late: time.Minute})
@@ -72,6 +74,12 @@ func claimedSale(t *testing.T, c *parkedCommand) {
 			w.at(3*time.Hour, w.agree("agree"))
 		}
 	})(t, c)
+	if c.verb == activities.VerbRefund {
+		wants("dismiss", "")(t, played.harness)
+		wants("agree", "")(t, played.harness)
+		flow := workflows.OffRampID(played.request.ID)
+		played.signs.were(t, flow, workflows.ReasonMomoClaimed, workflows.ReasonRefundClaimed, workflows.ReasonRefundSecond)
+	}
 }
 
 // claimedRefund runs a sale whose crypto is to go back when a source claims that the payout was made. A retry dismisses the

@@ -28,7 +28,7 @@ func (r transferRows) AdvanceTransfer(ctx context.Context, id uuid.UUID) (exchan
 }
 
 func (r transferRows) Denied(ctx context.Context, n exchange.Network, address string) (bool, error) {
-	return result(r.w.store, "Denied", func() (bool, error) { return r.w.store.Denied(ctx, n, address) })
+	return r.w.store.Denied(ctx, n, address)
 }
 
 func (r transferRows) RecordScreening(ctx context.Context, id uuid.UUID, said []exchange.Screening) (exchange.Transfer, error) {
