@@ -44,8 +44,8 @@ type PayoutStore interface {
 	ClaimDeclined(ctx context.Context, attemptID uuid.UUID) (time.Time, error)
 	// ReceiptNeedsSecond reports whether a second officer must confirm the receipt of a payout.
 	ReceiptNeedsSecond(ctx context.Context, of exchange.MomoObject, receipt string) (bool, error)
-	// Payouts lists the attempts to pay out an order or its refunds, newest first.
-	Payouts(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error)
+	// PayoutsOf lists the attempts to pay out an object, newest first.
+	PayoutsOf(ctx context.Context, of exchange.MomoObject) ([]exchange.PaymentAttempt, error)
 	// SavePayoutQuery stores the ticket of a query about a payout, and PayoutQueries lists them.
 	SavePayoutQuery(ctx context.Context, attemptID uuid.UUID, ticket string) error
 	PayoutQueries(ctx context.Context, attemptID uuid.UUID) ([]string, error)
@@ -385,7 +385,7 @@ func (p *Payouts) SettlePayout(ctx context.Context, in SettlePayoutInput) error 
 // toSettle returns the open attempt of an object, or else the newest one: an earlier one was refused, so its receipt can't
 // be the one that was found. It returns the zero id when there is none.
 func (p *Payouts) toSettle(ctx context.Context, of exchange.MomoObject) (uuid.UUID, error) {
-	own, err := p.attemptsOf(ctx, of)
+	own, err := p.Store.PayoutsOf(ctx, of)
 	if err != nil || len(own) == 0 {
 		return uuid.Nil, err
 	}
@@ -393,16 +393,6 @@ func (p *Payouts) toSettle(ctx context.Context, of exchange.MomoObject) (uuid.UU
 		return a.Status == exchange.AttemptCreated || a.Status == exchange.AttemptAccepted || a.Status == exchange.AttemptUnknown
 	})
 	return own[max(0, open)].ID, nil
-}
-
-// attemptsOf lists the attempts to pay out an object, newest first.
-func (p *Payouts) attemptsOf(ctx context.Context, of exchange.MomoObject) ([]exchange.PaymentAttempt, error) {
-	owed, err := p.Store.Payable(ctx, of)
-	if err != nil {
-		return nil, err
-	}
-	attempts, err := p.Store.Payouts(ctx, owed.OrderID)
-	return slices.DeleteFunc(attempts, func(a exchange.PaymentAttempt) bool { return a.Object != of }), err
 }
 
 // KeepPayoutInput keeps a payout that was proven after the order failed.
@@ -421,7 +411,7 @@ func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
 	if err != nil {
 		return Failure(ctx, err)
 	}
-	own, err := p.attemptsOf(ctx, of)
+	own, err := p.Store.PayoutsOf(ctx, of)
 	if err != nil {
 		return Failure(ctx, err)
 	}

@@ -136,15 +136,13 @@ func (s *server) flowsOfRefund(c *call, id uuid.UUID, starters bool) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	payouts, err := s.Store.Payouts(c.ctx, r.OrderID)
+	payouts, err := s.Store.PayoutsOf(c.ctx, exchange.RefundObject(id))
 	var flows []string
 	for _, a := range payouts {
-		if a.Object.RefundID() == id && starters {
+		if starters {
 			flows = append(flows, a.WorkflowID)
 		}
-		if a.Object.RefundID() == id {
-			flows = append(flows, workflows.LatePayoutID(a.ID))
-		}
+		flows = append(flows, workflows.LatePayoutID(a.ID))
 	}
 	if len(flows) > 0 || err != nil || !starters {
 		return flows, err

@@ -93,3 +93,15 @@ func (s *Store) Payouts(ctx context.Context, orderID uuid.UUID) ([]exchange.Paym
 	}
 	return rows, nil
 }
+
+const readPayoutsOf = `SELECT ` + attemptColumns + ` FROM payment_attempts
+WHERE object_id = $1 AND object_type = $2 AND direction = 'payout' ORDER BY created_at DESC LIMIT 100`
+
+// PayoutsOf lists the payouts of one object, newest first, at most a hundred.
+func (s *Store) PayoutsOf(ctx context.Context, of exchange.MomoObject) ([]exchange.PaymentAttempt, error) {
+	var rows []exchange.PaymentAttempt
+	if err := s.db.All(ctx, &rows, readPayoutsOf, of.ID, of.Type); err != nil {
+		return nil, translate(err, "payment attempt")
+	}
+	return rows, nil
+}

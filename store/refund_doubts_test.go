@@ -62,6 +62,11 @@ func TestRefundPaidTwiceIsBooked(t *testing.T) {
 	if all, err := s.Payouts(ctx, refund.OrderID); err != nil || len(all) != 2 || all[0].Object != exchange.RefundObject(refund.ID) {
 		t.Errorf("the payouts are %+v, %v", all, err)
 	}
+	for of, n := range map[exchange.MomoObject]int{exchange.RefundObject(refund.ID): 2, exchange.OrderObject(refund.OrderID): 0, exchange.OrderObject(refund.ID): 0} {
+		if own, err := s.PayoutsOf(ctx, of); err != nil || len(own) != n {
+			t.Errorf("%+v has the payouts %+v, %v; want %d", of, own, err, n)
+		}
+	}
 	a, err := s.Attempt(ctx, second.ID)
 	if err != nil || a.Status != exchange.AttemptSucceeded || a.Receipt != two.Receipt {
 		t.Errorf("the second payout is %+v, %v", a, err)
