@@ -28,8 +28,11 @@ func (w *harness) running(t *testing.T, flow string) (string, error) {
 	return list.GetExecutions()[0].GetExecution().GetWorkflowId(), nil
 }
 
+// readStatement is the schedule that reads the operator's statement. It is paused.
+const readStatement = "reconcile-payments"
+
 // readStatement reads the operator's statement now, in a new run.
-func (w *harness) readStatement(t *testing.T) { t.Helper(); w.trigger(t, "reconcile-payments") }
+func (w *harness) readStatement(t *testing.T) { t.Helper(); w.trigger(t, readStatement) }
 
 // trigger has a schedule start its flow, now or when the current run ends.
 func (w *harness) trigger(t *testing.T, schedule string) {
