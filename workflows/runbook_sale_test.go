@@ -49,7 +49,7 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 			w.byBank()
 			w.at(20*time.Minute, w.declined)
 			c.mend = func() { w.at(time.Hour, w.atBank(true)) }
-			w.at(5*time.Hour, w.agree("agree")) // nobody but the officer says that it was not paid
+			w.at(5*time.Hour, w.agree("agree")) // only the officer says that it was not paid
 		})},
 		workflows.ReasonRefundClaimed: {retryOrResolve, claimedRefund},
 	}

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // it holds its ports until its parent has its own
 }
 
-// Two processes never get the same port, though nobody listens on any of them yet.
+// Two processes never get the same port, even before one of them listens on it.
 func TestProcessesShareNoPort(t *testing.T) {
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), childVariable+"=1")

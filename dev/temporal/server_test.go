@@ -287,7 +287,7 @@ func TestWebUIKnowsItsCodec(t *testing.T) {
 	settings := get(t, s.UIURL()+"/api/v1/settings")
 	for _, want := range []string{
 		`"Endpoint":"http://127.0.0.1:8081"`, `"DefaultNamespace":"kivuko"`,
-		// An operator signals flows. What ends, pauses or rewinds one leaves a paid order behind, and nobody starts one by hand.
+		// An operator signals flows. What ends, pauses or rewinds one leaves a paid order behind, and flows are not started by hand.
 		`"WorkflowSignalDisabled":false`, `"WorkflowUpdateDisabled":false`, `"WorkflowCancelDisabled":true`, `"WorkflowPauseDisabled":true`,
 		`"WorkflowResetDisabled":true`, `"WorkflowTerminateDisabled":true`, `"BatchActionsDisabled":true`, `"StartWorkflowDisabled":true`,
 	} {

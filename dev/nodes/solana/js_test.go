@@ -23,7 +23,8 @@ func TestConformanceJavaScript(t *testing.T) {
 			t.Skipf("the clients need %s, which is not on this machine", tool)
 		}
 	}
-	b := startBench(t, Config{Programs: programstest.Set(t), SlotInterval: 20 * time.Millisecond})
+	// web3.js keeps a block hash for 30 seconds, and a hash is good for 150 blocks.
+	b := startBench(t, Config{Programs: programstest.Set(t), SlotInterval: 250 * time.Millisecond})
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
