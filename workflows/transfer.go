@@ -31,6 +31,7 @@ type transfer struct {
 	row      activities.OpenedTransfer
 	lapsesAt time.Time
 
+	imports  int  // imports of a transaction signed offline that are under way
 	imported bool // a cold wallet's transaction, signed offline, is stored
 }
 

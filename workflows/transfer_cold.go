@@ -11,11 +11,15 @@ import (
 // cold reports whether the sending wallet is cold, so that the signer never signs with its key.
 func (f *transfer) cold() bool { return f.row.WalletType == exchange.Cold }
 
-// awaitImport waits, parked, for a transaction that is signed offline.
+// awaitImport waits, parked, for a transaction that is signed offline. It does not park while one is being imported: the row
+// may have it already, so that nothing would be left for an operator to do.
 func (f *transfer) awaitImport(ctx workflow.Context) {
-	if d, decided := f.parkedOrMoved(ctx, ReasonColdWallet, nil); decided && d.verb == activities.VerbRefund {
-		f.giveUp(ctx, d.proof)
-		return
+	_ = workflow.Await(ctx, func() bool { return f.imports == 0 }) // never cancelled
+	if !f.imported {
+		if d, decided := f.parkedOrMoved(ctx, ReasonColdWallet, nil); decided && d.verb == activities.VerbRefund {
+			f.giveUp(ctx, d.proof)
+			return
+		}
 	}
 	f.refresh(ctx)
 	if f.row.Status == exchange.TransferQueued {
@@ -108,6 +112,8 @@ func (f *transfer) onImport(ctx workflow.Context, s SignedElsewhere) (TransferAc
 	if err := f.ready(ctx); err != nil {
 		return TransferAck{}, err
 	}
+	f.imports++
+	defer func() { f.imports-- }()
 	in := activities.ColdImport{PaymentID: f.row.PaymentID, Raw: s.Raw, Actor: s.Actor}
 	out, err := step(ctx, offline(f.row.Network), "Import the signed transaction", cold.ImportColdPayment, in)
 	if err != nil {
