@@ -220,10 +220,10 @@ func advance[C any](ctx workflow.Context, f *transfer, what string, activity fun
 // parkedOrMoved waits for an operator, or until the status changes, for example because the sender cancelled. It reports
 // whether there is a decision.
 func (f *transfer) parkedOrMoved(ctx workflow.Context, r Reason, cause error) (decision, bool) {
+	was := f.row.Status // before the detail is written, which takes time in which the sender may cancel
 	if r != ReasonColdWallet && r != ReasonBlocked {
 		f.mark(ctx, exchange.WaitOperator)
 	}
-	was := f.row.Status
 	f.commands.park(ctx, r, cause)
 	_ = workflow.Await(ctx, func() bool {
 		return f.commands.hasDecision() || f.row.Status != was || (r == ReasonColdWallet && f.imported)

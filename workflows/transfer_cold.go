@@ -11,15 +11,14 @@ import (
 // cold reports whether the sending wallet is cold, so that the signer never signs with its key.
 func (f *transfer) cold() bool { return f.row.WalletType == exchange.Cold }
 
-// awaitImport waits, parked, for a transaction that is signed offline. It does not park while one is being imported: the row
-// may have it already, so that nothing would be left for an operator to do.
+// awaitImport waits, parked, for a transaction that is signed offline. It does not park for one that is being imported or is
+// imported: the row shows what came of it, and there is nothing for an operator to do.
 func (f *transfer) awaitImport(ctx workflow.Context) {
-	_ = workflow.Await(ctx, func() bool { return f.imports == 0 }) // never cancelled
-	if !f.imported {
-		if d, decided := f.parkedOrMoved(ctx, ReasonColdWallet, nil); decided && d.verb == activities.VerbRefund {
-			f.giveUp(ctx, d.proof)
-			return
-		}
+	if f.imports > 0 || f.imported {
+		_ = workflow.Await(ctx, func() bool { return f.imports == 0 }) // never cancelled
+	} else if d, decided := f.parkedOrMoved(ctx, ReasonColdWallet, nil); decided && d.verb == activities.VerbRefund {
+		f.giveUp(ctx, d.proof)
+		return
 	}
 	f.refresh(ctx)
 	if f.row.Status == exchange.TransferQueued {

@@ -81,6 +81,9 @@ func (w *transferHarness) draft(ctx context.Context, payment uuid.UUID) (exchang
 }
 
 func (w *transferHarness) importCold(ctx context.Context, in activities.ColdImport) (activities.SignedPayment, error) {
+	if string(in.Raw) == "too late" {
+		w.awaitCancelled(ctx)
+	}
 	if string(in.Raw) != "good" {
 		return activities.SignedPayment{}, activities.Failure(ctx, exchange.Invalid(exchange.FieldError{Pointer: "/signed_transaction", Code: "transaction", Message: "is another"}))
 	}
@@ -95,6 +98,16 @@ func (w *transferHarness) importCold(ctx context.Context, in activities.ColdImpo
 		w.count(&w.vault.parts)
 	}
 	return activities.SignedPayment{Incomplete: true}, activities.Failure(ctx, err)
+}
+
+// awaitCancelled waits until the sender has cancelled the transfer.
+func (w *transferHarness) awaitCancelled(ctx context.Context) {
+	for ctx.Err() == nil {
+		if got, err := w.store.TransferByID(ctx, w.ask.ID); err == nil && got.Status == exchange.TransferCancelled {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func (w *transferHarness) completeCold(ctx context.Context, in activities.SignInput) (activities.SignedPayment, error) {
@@ -201,6 +214,16 @@ func TestColdTransfers(t *testing.T) {
 			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.order(activities.VerbRetry) })
 				w.at(2*whenParked, func() { w.order(activities.VerbRefund) })
+			},
+		},
+		{
+			name: "cancelled while it is brought", status: exchange.TransferCancelled, detail: exchange.DetailBySender, reasons: []workflows.Reason{waits},
+			people: func(w *transferHarness) {
+				w.at(whenParked, func() { w.brings("import", "too late"); w.order(activities.VerbRetry); w.cancel() })
+			},
+			check: func(t *testing.T, w *transferHarness) {
+				answered("import", exchange.CodeInvalid)(t, w)
+				answered("cancel", "")(t, w)
 			},
 		},
 		{
