@@ -14,17 +14,18 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	_ "github.com/lib/pq" // the driver named "postgres"
-
-	"kivuko/exchange"
 )
 
 // DefaultMaxConns is the size of a pool. Pools are small on purpose: a few connections per core give more throughput
 // than many, because requests then wait in the process instead of on locks.
 const DefaultMaxConns = 8
 
-// maxLockWait is how long a statement waits for a lock. It bounds statements that run without a deadline, see detached.
-const maxLockWait = 30 * time.Second
+// The server's own limits of a statement: maxLockWait of its waiting for a lock, maxStatement of all of it. They bound statements
+// that run without a deadline, see detached, and those whose process has gone.
+const (
+	maxLockWait  = 30 * time.Second
+	maxStatement = 2 * time.Minute
+)
 
 // Watch is called around the commit of a change that wrote something: before it, and after it.
 type Watch = func(committed bool)
@@ -42,10 +43,11 @@ type DB struct {
 // Open connects to a database. A maxConns of zero means DefaultMaxConns. commits, if not nil, returns the Watch for a
 // change; then everything is written in transactions.
 func Open(ctx context.Context, url string, maxConns int, commits func(context.Context) Watch) (*DB, error) {
-	pool, err := sqlx.Open("postgres", withSettings(url, commits != nil))
+	connected, err := Connect(withSettings(url, commits != nil))
 	if err != nil {
-		return nil, exchange.Wrap(exchange.CodeInternal, err, "The database URL can't be read.")
+		return nil, err
 	}
+	pool := sqlx.NewDb(connected, "postgres")
 	if maxConns == 0 {
 		maxConns = DefaultMaxConns
 	}
@@ -63,7 +65,8 @@ func Open(ctx context.Context, url string, maxConns int, commits func(context.Co
 // would keep scanning it as it grows, until its statistics are updated. Planned turns this off for its queries. Where
 // commits are watched, PostgreSQL refuses writes outside of our transactions, which could not be watched.
 func withSettings(dsn string, watched bool) string {
-	settings := fmt.Sprintf("enable_seqscan=off jit=off lock_timeout=%d", maxLockWait.Milliseconds())
+	settings := fmt.Sprintf("enable_seqscan=off jit=off lock_timeout=%d statement_timeout=%d idle_in_transaction_session_timeout=%[2]d",
+		maxLockWait.Milliseconds(), maxStatement.Milliseconds())
 	if watched {
 		settings += " default_transaction_read_only=on"
 	}
@@ -164,8 +167,8 @@ func (d *DB) Exec(ctx context.Context, query string, args ...any) (n int64, err 
 }
 
 // detached is a context for one short statement; the driver would watch it with two goroutines, which cost more than
-// the statement. The statement can only wait for a lock, and maxLockWait bounds that. If no connection is free it has
-// to wait for one first, and keeps its context.
+// the statement. The statement can only wait for a lock, which the server's limits bound, or for a host that vanished, which
+// the dialer notices. If no connection is free it has to wait for one first, and keeps its context.
 func (d *DB) detached(ctx context.Context) context.Context {
 	if pool := d.pool.Stats(); pool.InUse >= pool.MaxOpenConnections {
 		return ctx
