@@ -61,8 +61,8 @@ const (
 	maxPages        = 20
 )
 
-// ConfirmPayment checks the outcome of a collection and books it when two different sources say that it was paid. A single
-// source proves nothing, and neither does a source that can't be reached.
+// ConfirmPayment checks the outcome of a collection and books it when two different sources say that it was paid, one of which we
+// asked. A single source proves nothing, and neither does a source that can't be reached.
 func (m *Momo) ConfirmPayment(ctx context.Context, in ConfirmInput) (Confirmed, error) {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
@@ -131,7 +131,7 @@ func (m *Momo) gather(ctx context.Context, a exchange.PaymentAttempt) (momo.Evid
 	if e.Receipts, err = m.Store.ReceiptsFor(ctx, a.Reference); err != nil {
 		return e, want, err
 	}
-	if momo.Judge(e).State != momo.Paid {
+	if momo.Judge(e).State != momo.Paid { // the statement may have proven it already
 		e.Query = m.Operator.Resolve(ctx, e.Attempt)
 	}
 	return e, want, nil
@@ -159,13 +159,14 @@ func (m *Momo) siblings(ctx context.Context, e *momo.Evidence) error {
 }
 
 // adopt takes the operator's ids of a prompt from a callback at the attempt's own address, when the response to the
-// submission was lost. It skips the id of another attempt, which a forged callback could name.
+// submission was lost. It skips the id of another attempt, which a forged callback could name, and reports from outside the
+// operator's addresses.
 func (m *Momo) adopt(ctx context.Context, a exchange.PaymentAttempt, reports []momo.Report) (exchange.PaymentAttempt, error) {
 	if a.CheckoutRequestID != "" || (a.Status != exchange.AttemptCreated && a.Status != exchange.AttemptUnknown) {
 		return a, nil
 	}
 	for _, o := range reports {
-		if o.Kind != exchange.CallbackResult || o.Refs.CheckoutRequestID == "" {
+		if o.Kind != exchange.CallbackResult || o.OffRange || o.Refs.CheckoutRequestID == "" {
 			continue
 		}
 		adopted, err := m.Store.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Accepted, Refs: o.Refs})

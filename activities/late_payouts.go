@@ -65,7 +65,9 @@ func (p *Payouts) CheckLatePayout(ctx context.Context, in CheckPayoutInput) (Lat
 	case momo.Paid:
 		_, err = p.Store.CompletePayout(ctx, a.Object, a.ID, v.Proof)
 	case momo.Pending, momo.Denied:
-		err = p.Store.DoubtPayout(ctx, a.Object, v.State == momo.Pending)
+		if v.Claimed || v.State == momo.Denied { // a report from elsewhere is no claim: it only makes us ask
+			err = p.Store.DoubtPayout(ctx, a.Object, v.State == momo.Pending)
+		}
 	default: // nothing to record
 	}
 	if err != nil {

@@ -24,12 +24,19 @@ func PayoutID(paid uuid.UUID, try int) uuid.UUID {
 	return uuid.NewSHA1(paid, fmt.Appendf(nil, "kivuko payout %d", try))
 }
 
-// payoutToken is the unguessable part of a payout's callback addresses. Unlike that of a prompt it is derived from a key,
-// because later steps query the payout, and the run after a crash sends it again: the answers must come to the same address.
-func payoutToken(key []byte, attempt uuid.UUID) string {
+// derivedToken is the unguessable part of a callback address of a payout or a movement of float. Unlike that of a prompt it is
+// derived from a key, because later steps query the payout, and the run after a crash sends it again: the answers must come to
+// the same address. Results and answers have addresses of their own: who learns one can't post both.
+func derivedToken(key []byte, purpose string, id uuid.UUID) string {
 	h := hmac.New(sha256.New, key)
-	h.Write([]byte("kivuko payout callback " + attempt.String()))
+	h.Write([]byte("kivuko " + purpose + " " + id.String()))
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// addressed returns a payout with the tokens of its callback addresses.
+func addressed(key []byte, a exchange.PaymentAttempt) exchange.PaymentAttempt {
+	a.CallbackToken, a.StatusToken = derivedToken(key, "payout result", a.ID), derivedToken(key, "payout answer", a.ID)
+	return a
 }
 
 // resubmitFor is how long after its row was written a payout may be sent again under its own id. The operator does not
@@ -71,8 +78,7 @@ func sentAgain(ctx context.Context, store submissionStore, operator MomoOperator
 // accepted.
 func resend(ctx context.Context, operator MomoOperator, key []byte, now time.Time, a exchange.PaymentAttempt) exchange.Submission {
 	if operator.Capabilities().PayoutIdempotent && now.Sub(a.CreatedAt) < resubmitFor {
-		a.CallbackToken = payoutToken(key, a.ID)
-		if s := operator.SubmitPayout(ctx, a); s.State == exchange.Accepted {
+		if s := operator.SubmitPayout(ctx, addressed(key, a)); s.State == exchange.Accepted {
 			return s
 		}
 	}
@@ -102,17 +108,21 @@ func (p *Payouts) reports(ctx context.Context, attempt uuid.UUID, stored []excha
 	if err != nil {
 		return nil, err
 	}
-	list := reportsOf(ctx, p.Operator, attempt, stored)
+	return answering(tickets, reportsOf(ctx, p.Operator, attempt, stored)), nil
+}
+
+// answering marks the reports that answer one of our own queries.
+func answering(tickets []string, list []momo.Report) []momo.Report {
 	for i := range list {
-		list[i].Asked = slices.Contains(tickets, list[i].Ticket)
+		list[i].Asked = list[i].Kind == exchange.CallbackStatus && slices.Contains(tickets, list[i].Ticket)
 	}
-	return list, nil
+	return list
 }
 
 // query asks the operator for the outcome of a payout. It stores the ticket of a query whose answer comes later: if that
 // fails, the answer counts for nothing, and another query is sent.
 func (p *Payouts) query(ctx context.Context, a exchange.PaymentAttempt) (momo.Report, error) {
-	a.CallbackToken = payoutToken(p.CallbackKey, a.ID)
+	a = addressed(p.CallbackKey, a)
 	answer := momo.Report{Kind: exchange.CallbackStatus, Asked: true, Observation: p.Operator.Resolve(ctx, a)}
 	if answer.State != exchange.SeenPending || answer.Ticket == "" {
 		return answer, nil

@@ -109,14 +109,14 @@ func (b *Inbox) Drain(ctx context.Context) (int, error) {
 
 // match returns the addressee of a notice. For an unknown token it returns the zero addressee and no error.
 func (b *Inbox) match(ctx context.Context, n notice) (addressee, error) {
-	attempt, err := b.store.AttemptByToken(ctx, n.Token)
+	attempt, err := b.store.AttemptByToken(ctx, n.Kind, n.Token)
 	if err == nil || exchange.CodeOf(err) != exchange.CodeNotFound {
 		return addressee{attempt: attempt}, err
 	}
 	if n.Standing {
 		return addressee{}, nil
 	}
-	move, err := b.store.FloatMoveByToken(ctx, n.Token)
+	move, err := b.store.FloatMoveByToken(ctx, n.Kind, n.Token)
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
 		return addressee{}, nil
 	}

@@ -152,6 +152,7 @@ type FloatMove struct {
 	ChangeID       uuid.UUID // of the second officer's agreement, where the amount needs one
 	AskedBy        uuid.UUID
 	CallbackToken  string    // of the operator's callbacks; only its hash is stored
+	StatusToken    string    // of the answers to our queries; only its hash is stored
 	HoldID         uuid.UUID // of the amount in the working account
 	ConversationID string    // the operator's ids of it
 	OriginatorID   string

@@ -71,6 +71,9 @@ type PaymentAttempt struct {
 	// CallbackToken is the unguessable part of the callback address. Only its hash is stored, so the token is only present
 	// on the attempt as it was created.
 	CallbackToken string
+	// StatusToken is the same of the address for the answers to our queries about a payout, so that who learns one address
+	// can't post to the other.
+	StatusToken string
 	// MerchantRequestID and CheckoutRequestID are the operator's ids of a prompt; ConversationID is its id of a payout. Our
 	// own id is the originator's id of a payout.
 	MerchantRequestID string

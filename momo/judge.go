@@ -11,9 +11,9 @@ import (
 type Report struct {
 	Kind exchange.CallbackKind
 	exchange.Observation
-	// Asked is set for the answer to a query of ours: other answers about a payout count for nothing.
+	// Asked is set for the answer to a query of ours: other answers count for nothing.
 	Asked bool
-	// OffRange is set for a report from outside the operator's addresses: one about a payout only claims that it was made.
+	// OffRange is set for a report from outside the operator's addresses. It is a reason to ask, and never evidence.
 	OffRange bool
 }
 
@@ -71,6 +71,13 @@ type Verdict struct {
 	Denied bool
 }
 
+// weAsked reports whether a source is one that we asked ourselves, over a connection that we opened. What is posted to an address
+// of ours is not signed: anybody who learns the address can post it. So no number of such reports proves anything without a
+// source that was asked.
+func weAsked(s exchange.EvidenceSource) bool {
+	return s == exchange.SourceQuery || s == exchange.SourceStatement
+}
+
 // Judge returns the verdict on an attempt. It is a pure function of the evidence.
 func Judge(e Evidence) Verdict {
 	switch {
@@ -94,27 +101,27 @@ func strongest(said []exchange.Observation) exchange.Observation {
 	return best
 }
 
-// results returns the results that came as callbacks.
+// results returns the results that came as callbacks from the operator's addresses.
 func results(reports []Report) []exchange.Observation {
 	var list []exchange.Observation
 	for _, r := range reports {
-		if r.Kind == exchange.CallbackResult {
+		if r.Kind == exchange.CallbackResult && !r.OffRange {
 			list = append(list, r.Observation)
 		}
 	}
 	return list
 }
 
-// JudgeFloat returns the verdict on a movement of our own float: paid or refused when its result and the answer to a query
-// agree, because anybody who learns the address could post either. Result is the last decisive result.
+// JudgeFloat returns the verdict on a movement of our own float: paid or refused when its result and the answer to a query of
+// ours agree, because anybody who learns the address could post a result. Result is the last decisive result.
 func JudgeFloat(reports []Report) Verdict {
 	var result, answer exchange.Observation
 	for _, r := range reports {
 		switch {
-		case r.State != exchange.SeenSucceeded && r.State != exchange.SeenFailed:
+		case r.OffRange, r.State != exchange.SeenSucceeded && r.State != exchange.SeenFailed:
 		case r.Kind == exchange.CallbackResult && result.State != exchange.SeenSucceeded: // a success is final
 			result = r.Observation
-		case r.Kind == exchange.CallbackStatus && answer.State != exchange.SeenSucceeded:
+		case r.Kind == exchange.CallbackStatus && r.Asked && answer.State != exchange.SeenSucceeded:
 			answer = r.Observation
 		}
 	}

@@ -64,12 +64,18 @@ func (c collection) weigh() Verdict {
 		return Verdict{State: Receipt}
 	case paidAnswer:
 		return Verdict{State: Claimed}
-	case c.callback.State == exchange.SeenFailed:
-		return failed(c.callback)
 	case c.Query.State == exchange.SeenFailed:
 		return failed(c.Query)
+	case c.refusalListed():
+		return failed(c.callback)
 	}
 	return Verdict{State: Pending}
+}
+
+// refusalListed reports whether the statement stands behind a result that says not paid: the prompt can't be accepted any more,
+// and the whole statement lacks it. The result alone ends nothing, because anybody who learns the address could post it.
+func (c collection) refusalListed() bool {
+	return c.callback.State == exchange.SeenFailed && c.StatementRead && c.overdue()
 }
 
 func failed(o exchange.Observation) Verdict {
@@ -79,8 +85,8 @@ func failed(o exchange.Observation) Verdict {
 	return Verdict{State: Failed, Proof: o}
 }
 
-// proven lists the receipts that two different sources confirm: the callback's first, then those over the prompt's amount,
-// then the oldest first.
+// proven lists the receipts that two different sources confirm, one of which was asked by us: the callback's first, then those
+// over the prompt's amount, then the oldest first.
 func (c collection) proven() []exchange.Observation {
 	list := c.byOfficer()
 	if o := c.callback; o.State == exchange.SeenSucceeded && o.Receipt != "" && o.Amount.Positive() && c.confirmed(o) {
@@ -100,13 +106,14 @@ func (c collection) proven() []exchange.Observation {
 }
 
 // byOfficer returns the payment whose receipt our operator found, if another source names that receipt or a receipt is
-// missing.
+// missing. Our operator looked for it where we would ask. For another amount than the prompt's the statement must list it: what
+// is beyond the price goes back.
 func (c collection) byOfficer() []exchange.Observation {
 	if c.Attested == "" || c.isTaken(c.Attested) {
 		return nil
 	}
 	for _, o := range append([]exchange.Observation{c.callback}, c.Receipts...) {
-		if o.State == exchange.SeenSucceeded && o.Receipt == c.Attested && o.Amount.Positive() {
+		if o.State == exchange.SeenSucceeded && o.Receipt == c.Attested && o.Amount.Positive() && (c.deviation(o) == 0 || c.listed(o)) {
 			return []exchange.Observation{o}
 		}
 	}
@@ -126,17 +133,24 @@ func (c collection) deviation(o exchange.Observation) int {
 	return 1
 }
 
-// confirmed reports whether another source confirms an observation of a payment. The query names neither receipt nor amount,
-// so it confirms only a payment of the prompt's amount: a callback with our payer, or a row from the time of the prompt.
+// listed reports whether the statement lists a payment with its amount.
+func (c collection) listed(o exchange.Observation) bool {
+	return slices.ContainsFunc(c.Receipts, func(r exchange.Observation) bool {
+		return r.Source == exchange.SourceStatement && r.Receipt == o.Receipt && r.Amount.Equal(o.Amount)
+	})
+}
+
+// confirmed reports whether another source confirms an observation of a payment, and one of the two was asked. The query names
+// neither receipt nor amount, so it confirms only a payment of the prompt's amount: a callback with our payer, or a row from the
+// time of the prompt. Of another amount the statement must list the receipt.
 //
 // Two rows prove a payment without the prompt's own channels, except one that belongs elsewhere (see elsewhere).
 func (c collection) confirmed(o exchange.Observation) bool {
-	for _, r := range c.Receipts {
-		if o.Source != exchange.SourceCallback && c.elsewhere(o) {
-			break
-		}
-		if r.Source != o.Source && r.Receipt == o.Receipt && r.Amount.Equal(o.Amount) {
-			return true
+	if o.Source == exchange.SourceCallback || !c.elsewhere(o) {
+		for _, r := range c.agreeing(o) {
+			if weAsked(r.Source) || weAsked(o.Source) {
+				return true
+			}
 		}
 	}
 	if c.Query.State != exchange.SeenSucceeded || c.deviation(o) != 0 {
@@ -146,6 +160,13 @@ func (c collection) confirmed(o exchange.Observation) bool {
 		return o.Phone == "" || o.Phone == c.Attempt.Phone
 	}
 	return !o.At.Before(c.Attempt.CreatedAt.Add(-StatementLead))
+}
+
+// agreeing are the rows of other sources about the same payment.
+func (c collection) agreeing(o exchange.Observation) []exchange.Observation {
+	return slices.DeleteFunc(slices.Clone(c.Receipts), func(r exchange.Observation) bool {
+		return r.Source == o.Source || r.Receipt != o.Receipt || !r.Amount.Equal(o.Amount)
+	})
 }
 
 // elsewhere reports whether a row is not of this prompt's payment. While the prompt is open, it is that of another prompt. A
@@ -167,10 +188,15 @@ func (c collection) wantsStatement(s State) bool {
 	case Receipt, Disputed:
 		return true
 	case Pending, Claimed:
-		return c.Thorough || (c.unacknowledged() && c.overdue())
+		return c.Thorough || c.reported() || (c.overdue() && (c.unacknowledged() || c.callback.State == exchange.SeenFailed))
 	default: // decided without it
 		return false
 	}
+}
+
+// reported reports whether two sources that came to us agree on a payment, which only lacks one that we ask.
+func (c collection) reported() bool {
+	return c.callback.State == exchange.SeenSucceeded && len(c.agreeing(c.callback)) > 0
 }
 
 // unacknowledged reports whether the operator never acknowledged the prompt.

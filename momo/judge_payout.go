@@ -13,7 +13,7 @@ type payout struct {
 	yes, no []exchange.Observation // answers that say paid and not paid
 	tickets map[string]bool        // of those answers
 	unheard bool
-	rumour  bool // a report from outside the operator's addresses says paid
+	rumour  bool // a report from outside the operator's addresses says paid: no evidence, but a reason to ask
 
 	claim   exchange.Observation // the newest result that says paid
 	denials map[string]bool      // tickets of answers that say not paid, since the last report that says paid
@@ -33,7 +33,7 @@ func sortPayout(e Evidence) payout {
 			p.take(r)
 		} else if r.State == exchange.SeenSucceeded {
 			p.rumour, p.unheard = true, false
-			clear(p.denials)
+			clear(p.denials) // the operator is asked again
 		}
 	}
 	return p
@@ -90,7 +90,7 @@ func judgePayout(e Evidence) Verdict {
 func (p payout) weigh() Verdict {
 	paid, failed := p.result.State == exchange.SeenSucceeded, p.result.State == exchange.SeenFailed
 	switch {
-	case (len(p.yes) > 0 || p.rumour) && (len(p.no) > 0 || failed), paid && len(p.no) > 0:
+	case len(p.yes) > 0 && (len(p.no) > 0 || failed), paid && len(p.no) > 0:
 		return Verdict{State: Disputed, Proof: p.result}
 	case paid && len(p.yes) > 0:
 		return p.both(p.result, p.yes[0])
@@ -135,19 +135,21 @@ func (p payout) agree(a, b exchange.Observation) bool {
 }
 
 // judgeLatePayout judges a payout that has ended: paid, denied, without a claim, or pending. A success counts when two sources confirm
-// it, whatever else was reported; a denial only if it is newer than the claim.
+// it, whatever else was reported; a denial only if it is newer than the claim. One that is pending without being claimed was
+// only reported from outside the operator's addresses: the operator is asked.
 func judgeLatePayout(e Evidence) Verdict {
 	p := sortPayout(e)
-	if o, proven := p.provenLate(); proven {
-		return Verdict{State: Paid, Proof: o}
-	}
+	v := Verdict{State: Pending, Claimed: p.claim.State != "" || len(p.yes) > 0}
+	o, proven := p.provenLate()
 	switch {
-	case p.claim.State == "" && len(p.yes) == 0 && !p.rumour:
-		return Verdict{State: NoClaim}
+	case proven:
+		v.State, v.Proof = Paid, o
+	case !v.Claimed && !p.rumour:
+		v.State = NoClaim
 	case p.denied():
-		return Verdict{State: Denied}
+		v.State = Denied
 	}
-	return Verdict{State: Pending}
+	return v
 }
 
 // provenLate returns a payment that is booked already, or that the newest result and an answer prove, or two answers.

@@ -41,6 +41,9 @@ func TestTwoSourcesDecide(t *testing.T) {
 	early := row
 	early.At = prompted.Add(-time.Hour)
 	tooMuch := said(exchange.SourceConfirmation, yes, "R9", "250000")
+	tooMuchListed := said(exchange.SourceStatement, yes, "R9", "250000")
+	queryDeclined := query(no)
+	queryDeclined.Class = exchange.ClassDeclined
 	byHand, byHandListed := said(exchange.SourceConfirmation, yes, "R0", "1"), said(exchange.SourceStatement, yes, "R0", "1")
 	byHand.At, byHandListed.At = prompted, prompted
 	for name, c := range map[string]struct {
@@ -51,41 +54,51 @@ func TestTwoSourcesDecide(t *testing.T) {
 		want            State
 		paid            string // the proof's receipt, where several are named
 	}{
-		"no evidence":                                {want: Pending},
-		"callback alone":                             {callback: callback(yes, "R1", "1294"), query: query(silent), want: Claimed},
-		"callback and question":                      {callback: callback(yes, "R1", "1294"), query: query(yes), want: Paid},
-		"callback and notice":                        {callback: callback(yes, "R1", "1294"), rows: rows(notice), want: Paid},
-		"callback and another receipt":               {callback: callback(yes, "R2", "1294"), rows: rows(notice), want: Claimed},
-		"callback and another amount":                {callback: callback(yes, "R1", "1300"), rows: rows(notice), query: query(silent), want: Claimed},
-		"too much, confirmed by the query":           {callback: callback(yes, "R1", "1300"), query: query(yes), want: Disputed},
-		"another payer":                              {callback: stranger, query: query(yes), want: Disputed},
-		"another payer, confirmed by a row":          {callback: stranger, query: query(yes), rows: rows(row), want: Paid},
-		"no receipt":                                 {callback: callback(yes, "", "1294"), query: query(yes), want: Disputed},
-		"question alone":                             {query: query(yes), want: Receipt},
-		"question and row":                           {query: query(yes), rows: rows(row), want: Paid},
-		"question and a row from before":             {query: query(yes), rows: rows(early), want: Receipt},
-		"row alone":                                  {query: query(silent), rows: rows(row), want: Claimed},
-		"row and notice":                             {query: query(silent), rows: rows(row, notice), want: Paid},
-		"row and notice, the prompt is open":         {query: query(pending), rows: rows(row, notice), want: Claimed},
-		"callback paid, question failed":             {callback: callback(yes, "R1", "1294"), query: query(no), want: Disputed},
-		"the statement settles it":                   {callback: callback(yes, "R1", "1294"), query: query(no), rows: rows(row), want: Paid},
-		"notice over another amount":                 {query: query(yes), rows: rows(tooMuch), want: Receipt},
-		"notice over another amount, and a row":      {query: query(yes), rows: rows(tooMuch, row), want: Paid, paid: "R1"},
-		"by hand, the callback is late":              {query: query(yes), rows: rows(byHand, byHandListed), want: Receipt},
-		"by hand, the prompt's row is there":         {query: query(yes), rows: rows(byHand, byHandListed, row), want: Paid, paid: "R1"},
-		"by hand, and no answer yet":                 {query: query(silent), rows: rows(byHand, byHandListed), want: Claimed},
-		"by hand, the prompt failed":                 {query: query(no), rows: rows(byHand, byHandListed), want: Paid},
-		"callback over another amount, and a notice": {callback: callback(yes, "R9", "250000"), query: query(yes), rows: rows(tooMuch), want: Paid},
-		"callback failed, question paid":             {callback: callback(no, "", ""), query: query(yes), want: Receipt},
-		"callback failed":                            {callback: callback(no, "", ""), query: query(silent), want: Failed},
-		"question failed":                            {query: query(no), want: Failed},
-		"declined":                                   {callback: declined, query: query(no), want: Declined},
-		"failed, and a row of another prompt":        {query: query(no), rows: rows(row), rivals: true, want: Failed},
-		"failed, and a row":                          {query: query(no), rows: rows(row), want: Disputed},
-		"an officer and a row":                       {query: query(silent), rows: rows(row), note: "R1", want: Paid},
-		"an officer and another row":                 {query: query(silent), rows: rows(row), note: "R9", want: Claimed},
-		"an officer and the query":                   {query: query(yes), note: "UKL0000001", want: Paid},
-		"an officer alone":                           {query: query(silent), note: "UKL0000001", want: Pending},
+		"no evidence":                                 {want: Pending},
+		"callback alone":                              {callback: callback(yes, "R1", "1294"), query: query(silent), want: Claimed},
+		"callback and question":                       {callback: callback(yes, "R1", "1294"), query: query(yes), want: Paid},
+		"callback and notice":                         {callback: callback(yes, "R1", "1294"), rows: rows(notice), query: query(silent), want: Claimed},
+		"callback and notice, the prompt is open":     {callback: callback(yes, "R1", "1294"), rows: rows(notice), query: query(pending), want: Claimed},
+		"callback and notice, question failed":        {callback: callback(yes, "R1", "1294"), rows: rows(notice), query: query(no), want: Disputed},
+		"callback and notice, question paid":          {callback: callback(yes, "R1", "1294"), rows: rows(notice), query: query(yes), want: Paid},
+		"callback and the statement":                  {callback: callback(yes, "R1", "1294"), rows: rows(row), query: query(silent), want: Paid},
+		"callback and another receipt":                {callback: callback(yes, "R2", "1294"), rows: rows(notice), want: Claimed},
+		"callback and another amount":                 {callback: callback(yes, "R1", "1300"), rows: rows(notice), query: query(silent), want: Claimed},
+		"too much, confirmed by the query":            {callback: callback(yes, "R1", "1300"), query: query(yes), want: Disputed},
+		"another payer":                               {callback: stranger, query: query(yes), want: Disputed},
+		"another payer, confirmed by a row":           {callback: stranger, query: query(yes), rows: rows(row), want: Paid},
+		"no receipt":                                  {callback: callback(yes, "", "1294"), query: query(yes), want: Disputed},
+		"question alone":                              {query: query(yes), want: Receipt},
+		"question and row":                            {query: query(yes), rows: rows(row), want: Paid},
+		"question and a row from before":              {query: query(yes), rows: rows(early), want: Receipt},
+		"row alone":                                   {query: query(silent), rows: rows(row), want: Claimed},
+		"row and notice":                              {query: query(silent), rows: rows(row, notice), want: Paid},
+		"row and notice, the prompt is open":          {query: query(pending), rows: rows(row, notice), want: Claimed},
+		"callback paid, question failed":              {callback: callback(yes, "R1", "1294"), query: query(no), want: Disputed},
+		"the statement settles it":                    {callback: callback(yes, "R1", "1294"), query: query(no), rows: rows(row), want: Paid},
+		"notice over another amount":                  {query: query(yes), rows: rows(tooMuch), want: Receipt},
+		"notice over another amount, and a row":       {query: query(yes), rows: rows(tooMuch, row), want: Paid, paid: "R1"},
+		"by hand, the callback is late":               {query: query(yes), rows: rows(byHand, byHandListed), want: Receipt},
+		"by hand, the prompt's row is there":          {query: query(yes), rows: rows(byHand, byHandListed, row), want: Paid, paid: "R1"},
+		"by hand, and no answer yet":                  {query: query(silent), rows: rows(byHand, byHandListed), want: Claimed},
+		"by hand, the prompt failed":                  {query: query(no), rows: rows(byHand, byHandListed), want: Paid},
+		"too much, confirmed by a notice":             {callback: callback(yes, "R9", "250000"), query: query(yes), rows: rows(tooMuch), want: Disputed},
+		"too much, confirmed by the statement":        {callback: callback(yes, "R9", "250000"), query: query(yes), rows: rows(tooMuch, tooMuchListed), want: Paid, paid: "R9"},
+		"callback failed, question paid":              {callback: callback(no, "", ""), query: query(yes), want: Receipt},
+		"callback failed, and no answer yet":          {callback: callback(no, "", ""), query: query(silent), want: Pending},
+		"callback failed, the prompt is open":         {callback: callback(no, "", ""), query: query(pending), want: Pending},
+		"callback failed, and so did the question":    {callback: callback(no, "", ""), query: query(no), want: Failed},
+		"question failed":                             {query: query(no), want: Failed},
+		"declined":                                    {callback: declined, query: queryDeclined, want: Declined},
+		"declined, as the callback alone says":        {callback: declined, query: query(silent), want: Pending},
+		"failed, and a row of another prompt":         {query: query(no), rows: rows(row), rivals: true, want: Failed},
+		"failed, and a row":                           {query: query(no), rows: rows(row), want: Disputed},
+		"an officer and a row":                        {query: query(silent), rows: rows(row), note: "R1", want: Paid},
+		"an officer and another row":                  {query: query(silent), rows: rows(row), note: "R9", want: Claimed},
+		"an officer and a notice over another amount": {query: query(silent), rows: rows(tooMuch), note: "R9", want: Claimed},
+		"an officer and a listed other amount":        {query: query(silent), rows: rows(tooMuchListed), note: "R9", want: Paid},
+		"an officer and the query":                    {query: query(yes), note: "UKL0000001", want: Paid},
+		"an officer alone":                            {query: query(silent), note: "UKL0000001", want: Pending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{
@@ -100,6 +113,53 @@ func TestTwoSourcesDecide(t *testing.T) {
 				t.Errorf("paid by %s, want %s", got.Proof.Receipt, c.paid)
 			}
 		})
+	}
+}
+
+// Reports from outside the operator's addresses are a reason to ask and never evidence: neither that a prompt was paid nor that
+// it was not, and no ids of the operator's are taken from them. (Finding H5.)
+func TestH5OffRangeReportsNeverCount(t *testing.T) {
+	for _, s := range []exchange.ObservationState{exchange.SeenSucceeded, exchange.SeenFailed} {
+		e := Evidence{
+			Attempt: exchange.PaymentAttempt{Direction: exchange.Collection, Amount: asked, Phone: "254712345678", CreatedAt: prompted},
+			Reports: reports(exchange.CallbackResult, said(exchange.SourceCallback, s, "R1", "1294")), Now: prompted,
+			Receipts: rows(said(exchange.SourceConfirmation, exchange.SeenSucceeded, "R1", "1294")),
+		}
+		e.Reports[0].OffRange = true
+		e.Query = said(exchange.SourceQuery, exchange.SeenPending, "", "")
+		if v := Judge(e); v.State != Claimed {
+			t.Errorf("a report %s and a notice: %s, want what the notice alone proves", s, v.State)
+		}
+		e.Receipts = nil
+		if v := Judge(e); v.State != Pending {
+			t.Errorf("a report %s: %s", s, v.State)
+		}
+	}
+}
+
+// A result that says not paid ends a prompt only with a source that we asked: the query, or the whole statement once the prompt
+// can't be accepted any more. (Finding H5.)
+func TestH5RefusalNeedsAQuestion(t *testing.T) {
+	for name, c := range map[string]struct {
+		age  time.Duration
+		read bool
+		want State
+		asks bool
+	}{
+		"at once":                    {0, false, Pending, false},
+		"not overdue, listed":        {promptLife, true, Pending, false},
+		"overdue":                    {promptLife + time.Second, false, Pending, true},
+		"overdue, and not in a list": {promptLife + time.Second, true, Failed, false},
+	} {
+		e := Evidence{
+			Attempt:       exchange.PaymentAttempt{Direction: exchange.Collection, Status: exchange.AttemptAccepted, CheckoutRequestID: "ws_CO_1", Amount: asked, CreatedAt: prompted},
+			Reports:       reports(exchange.CallbackResult, said(exchange.SourceCallback, exchange.SeenFailed, "", "")),
+			Query:         said(exchange.SourceQuery, exchange.SeenNoAnswer, "", ""),
+			StatementRead: c.read, Now: prompted.Add(c.age),
+		}
+		if v := Judge(e); v.State != c.want || v.WantsStatement != c.asks {
+			t.Errorf("%s: %s, asks the statement %t", name, v.State, v.WantsStatement)
+		}
 	}
 }
 
@@ -275,7 +335,7 @@ func TestAnswersToNoQueryOfOurs(t *testing.T) {
 		"denied by two to queries of others":    {[]Report{result(yes), answer(no, "a", false), answer(no, "b", false)}, Pending, Pending, true},
 		"a result and an answer":                {[]Report{result(yes), answer(yes, "a", true)}, Paid, Paid, true},
 		"a result from elsewhere":               {[]Report{away(result(yes))}, Pending, Pending, true},
-		"a result from elsewhere, and denials":  {[]Report{away(result(yes)), answer(no, "a", true), answer(no, "b", true)}, Disputed, Denied, true},
+		"a result from elsewhere, and denials":  {[]Report{away(result(yes)), answer(no, "a", true), answer(no, "b", true)}, Refused, Denied, true},
 		"a result from elsewhere, an answer":    {[]Report{away(result(yes)), answer(yes, "a", true)}, Pending, Pending, true},
 		"a refusal from elsewhere":              {[]Report{away(result(no)), answer(no, "a", true)}, Pending, NoClaim, false},
 		"an answer from elsewhere":              {[]Report{result(yes), away(answer(yes, "a", true))}, Pending, Pending, true},
@@ -316,8 +376,10 @@ func TestFloatNeedsTwoSources(t *testing.T) {
 		return Report{Kind: exchange.CallbackResult, Observation: said(exchange.SourceCallback, s, receipt, "")}
 	}
 	answer := func(s exchange.ObservationState, receipt string) Report {
-		return Report{Kind: exchange.CallbackStatus, Observation: said(exchange.SourceQuery, s, receipt, "")}
+		return Report{Kind: exchange.CallbackStatus, Asked: true, Observation: said(exchange.SourceQuery, s, receipt, "")}
 	}
+	unasked := func(r Report) Report { r.Asked = false; return r }
+	away := func(r Report) Report { r.OffRange = true; return r }
 	const yes, no, open = exchange.SeenSucceeded, exchange.SeenFailed, exchange.SeenPending
 	for name, c := range map[string]struct {
 		reports []Report
@@ -331,6 +393,9 @@ func TestFloatNeedsTwoSources(t *testing.T) {
 		"refused":              {[]Report{result(no, ""), answer(no, "")}, Refused},
 		"they contradict":      {[]Report{result(yes, "R1"), answer(no, "")}, Pending},
 		"an answer still open": {[]Report{result(no, ""), answer(open, "")}, Pending},
+		"answer to no query":   {[]Report{result(yes, "R1"), unasked(answer(yes, "R1"))}, Pending},
+		"a result off range":   {[]Report{away(result(yes, "R1")), answer(yes, "R1")}, Pending},
+		"both off range":       {[]Report{away(result(no, "")), away(answer(no, ""))}, Pending},
 		"success is final":     {[]Report{result(yes, "R1"), result(no, ""), answer(yes, "R1")}, Paid},
 	} {
 		if v := JudgeFloat(c.reports); v.State != c.want {

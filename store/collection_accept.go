@@ -176,7 +176,7 @@ func (ar *arrival) place(ctx context.Context, want exchange.Collectable) error {
 	return nil
 }
 
-// Of several reports of a receipt the first is in momo_receipts, and c2b_payments has the first payer that one named.
+// c2b_payments has the first payer that a report named.
 const namedPayers = `
 SELECT party_hash FROM momo_receipts WHERE receipt = $1 AND party_hash <> ''
 UNION SELECT party_hash FROM c2b_payments WHERE receipt = $1 AND party_hash <> ''`

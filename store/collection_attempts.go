@@ -14,7 +14,7 @@ import (
 
 // An attempt that pays a refund belongs to the refund's order.
 const attemptColumns = `id, direction, object_type AS "object.type", object_id AS "object.id",
-	coalesce(order_id, (SELECT r.order_id FROM refunds r WHERE r.id = refund_id)) AS order_id, provider, status, soft, amount||' '||asset AS amount, '' AS callback_token, phone, reference, merchant_request_id,
+	coalesce(order_id, (SELECT r.order_id FROM refunds r WHERE r.id = refund_id)) AS order_id, provider, status, soft, amount||' '||asset AS amount, '' AS callback_token, '' AS status_token, phone, reference, merchant_request_id,
 	checkout_request_id, conversation_id, result_code, result_class, result_text, receipt, moved||' '||asset AS moved, workflow_id, created_at, submitted_at, settled_at, version`
 
 func attemptSnapshot(a exchange.PaymentAttempt) map[string]any {
@@ -41,8 +41,8 @@ func (t unitTx) recordAttempt(ctx context.Context, name string, x momoObject, a 
 const readAttempt = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE id = $1`
 
 const insertAttempt = `
-INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, token_hash, workflow_id, hold_id, created_at)
-VALUES ($1, $2, $3, $4, $5, 'created', $6, $7, $8, $9, $10, $11, $12, $13) RETURNING ` + attemptColumns
+INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, token_hash, status_token_hash, workflow_id, hold_id, created_at)
+VALUES ($1, $2, $3, $4, $5, 'created', $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING ` + attemptColumns
 
 // begun is what BeginCollection returns.
 type begun struct {
@@ -52,8 +52,9 @@ type begun struct {
 
 // BeginCollection stores an attempt to collect what an object wants before the request to the provider. A repeated call
 // with the same id returns the existing attempt. CodeStateConflict when the object does not wait for a payment,
-// CodeConflict while another attempt of it may still move money. A phone that has reached its limit of prompts gets none:
-// the attempt is stored as refused with the code PromptLimit, and counts as not created by this call. The callback token
+// CodeConflict while another attempt of it may still move money. A phone that has reached its limit of prompts gets none,
+// and neither does any while the database is not released: the attempt is stored as refused with the code PromptLimit or
+// PromptMoved, and counts as not created by this call. The callback token
 // is stored as a hash, so only the creating call returns it.
 func (s *Store) BeginCollection(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, bool, error) {
 	b, err := change(ctx, s, "payment attempt", of.ID, func(ctx context.Context, t unitTx) (begun, exchange.Posting, error) {
@@ -79,8 +80,15 @@ func (s *Store) BeginCollection(ctx context.Context, of exchange.MomoObject, a e
 		if err != nil {
 			return begun{}, none, err
 		}
-		if n >= s.limits.PromptsPerPhone {
-			refused, err := t.overPrompted(ctx, x, created)
+		released, err := t.released(ctx)
+		switch {
+		case err != nil:
+			return begun{}, none, err
+		case !released:
+			refused, err := t.unsent(ctx, x, created, PromptMoved, "the database is another one than before")
+			return begun{attempt: refused}, none, err
+		case n >= s.limits.PromptsPerPhone:
+			refused, err := t.unsent(ctx, x, created, PromptLimit, "the phone has reached the limit of prompts")
 			return begun{attempt: refused}, none, err
 		}
 		return begun{created, true}, none, t.recordAttempt(ctx, "created", x, created)
@@ -103,22 +111,26 @@ func (t unitTx) beganBefore(ctx context.Context, a exchange.PaymentAttempt) (exc
 }
 
 func (t unitTx) insertAttempt(ctx context.Context, a exchange.PaymentAttempt, hold uuid.UUID) (exchange.PaymentAttempt, error) {
-	var token []byte
-	if a.CallbackToken != "" {
-		h := sha256.Sum256([]byte(a.CallbackToken))
-		token = h[:]
-	}
 	var r exchange.PaymentAttempt
 	err := t.Get(ctx, &r, insertAttempt, a.ID, a.Direction, a.Object.Type, a.Object.ID, a.Provider, a.Amount.Asset(), a.Amount.Decimal(),
-		a.Phone.Digits(), a.Reference, token, a.WorkflowID, nullID(hold), t.s.now())
+		a.Phone.Digits(), a.Reference, tokenHash(a.CallbackToken), tokenHash(a.StatusToken), a.WorkflowID, nullID(hold), t.s.now())
 	if err != nil {
 		if pg.Broke(err, "payment_attempts_open_key") {
 			err = exchange.Wrap(exchange.CodeConflict, err, "Another payment attempt may still move money.")
 		}
 		return exchange.PaymentAttempt{}, err
 	}
-	r.CallbackToken = a.CallbackToken
+	r.CallbackToken, r.StatusToken = a.CallbackToken, a.StatusToken
 	return r, nil
+}
+
+// tokenHash is what is stored of the token of a callback address; nil without one.
+func tokenHash(token string) []byte {
+	if token == "" {
+		return nil
+	}
+	h := sha256.Sum256([]byte(token))
+	return h[:]
 }
 
 // Attempt reads an attempt.
@@ -126,12 +138,18 @@ func (s *Store) Attempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAtte
 	return s.oneAttempt(ctx, readAttempt, id)
 }
 
-const readAttemptByToken = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE token_hash = $1`
+const (
+	readAttemptByToken       = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE token_hash = $1`
+	readAttemptByStatusToken = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE status_token_hash = $1`
+)
 
-// AttemptByToken reads the attempt whose callback address ends in the token.
-func (s *Store) AttemptByToken(ctx context.Context, token string) (exchange.PaymentAttempt, error) {
-	h := sha256.Sum256([]byte(token))
-	return s.oneAttempt(ctx, readAttemptByToken, h[:])
+// AttemptByToken reads the attempt that has a callback address of that kind with the token. The answers to our queries have a
+// token of their own.
+func (s *Store) AttemptByToken(ctx context.Context, kind exchange.CallbackKind, token string) (exchange.PaymentAttempt, error) {
+	if kind == exchange.CallbackStatus {
+		return s.oneAttempt(ctx, readAttemptByStatusToken, tokenHash(token))
+	}
+	return s.oneAttempt(ctx, readAttemptByToken, tokenHash(token))
 }
 
 func (s *Store) oneAttempt(ctx context.Context, query string, key any) (exchange.PaymentAttempt, error) {

@@ -38,7 +38,7 @@ func TestRefundsByRuleAreOfWhatWasPaid(t *testing.T) {
 			lowerRefundLimit(t, s)
 			seen := storetest.Paid(t, kes(c.paid))
 			seen.Phone = c.payer
-			if _, err := s.AcceptPayment(t.Context(), a.ID, seen, time.Time{}); err != nil {
+			if _, err := s.AcceptPayment(t.Context(), a.ID, storetest.Listed(t, s, seen), time.Time{}); err != nil {
 				t.Fatal(err)
 			}
 			db := storetest.Owner(t, s)
@@ -91,4 +91,34 @@ func TestPromptTakesNoIDOfAnother(t *testing.T) {
 	refs := exchange.Refs{CheckoutRequestID: small.CheckoutRequestID}
 	_, err = s.RecordSubmission(ctx, id, exchange.Submission{State: exchange.Accepted, Refs: refs})
 	wantFault(t, err, exchange.CodeConflict)
+}
+
+// D11: a payment of another amount than was asked for is booked only when the operator's statement lists its receipt with that
+// amount: the operator's answer names no amount, and what is beyond the price goes back. The database refuses it too.
+func TestD11_AnotherAmountMustBeListed(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	for _, amount := range []string{"2295", "1000"} {
+		a := storetest.Attempt(t, s, m.Order(t, s, "10"))
+		seen := storetest.Paid(t, kes(amount))
+		for name, row := range map[string]exchange.Observation{
+			"a notice":                        {Source: exchange.SourceConfirmation, Amount: seen.Amount},
+			"a statement over another amount": {Source: exchange.SourceStatement, Amount: a.Amount},
+		} {
+			row.State, row.Receipt = exchange.SeenSucceeded, seen.Receipt
+			if name != "a notice" {
+				row.Receipt = storetest.Receipt(t)
+			}
+			if err := s.SaveReceipt(ctx, row); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.AcceptPayment(ctx, a.ID, seen, time.Time{}); err == nil {
+				t.Errorf("%s: KES %s was booked", name, amount)
+			}
+		}
+		if _, err := s.AcceptPayment(ctx, a.ID, storetest.Listed(t, s, seen), time.Time{}); err != nil {
+			t.Errorf("KES %s, listed: %v", amount, err)
+		}
+	}
 }

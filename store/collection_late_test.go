@@ -61,6 +61,9 @@ func (l lateMoney) comes(t *testing.T, s *store.Store) (exchange.PaymentOutcome,
 			t.Fatal(err)
 		}
 	}
+	if l.amount != "" && l.row == nil {
+		storetest.Listed(t, s, obs)
+	}
 	out, err := s.AcceptPayment(ctx, a.ID, obs, time.Time{})
 	if err != nil {
 		t.Fatal(err)

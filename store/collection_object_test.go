@@ -87,7 +87,7 @@ func TestMoneyIsCollectedForAnyObject(t *testing.T) {
 					t.Fatalf("the notice finds %+v, %v", taken.Waiting, err)
 				}
 				var err error
-				if out, err = x.s.AcceptPayment(ctx, a.ID, obs, time.Time{}); err != nil {
+				if out, err = x.s.AcceptPayment(ctx, a.ID, storetest.Listed(t, x.s, obs), time.Time{}); err != nil {
 					t.Fatal(err)
 				}
 				if again, err := x.s.AcceptPayment(ctx, a.ID, obs, time.Time{}); err != nil || again.Kind != exchange.PaidKnown || again.Exception.ID != out.Exception.ID {
@@ -124,7 +124,7 @@ func TestCollectionBelongsToItsOwner(t *testing.T) {
 	if got, err := x.s.Collectable(ctx, x.of); err != nil || got.Detail != exchange.WaitPayment {
 		t.Errorf("waits %+v, %v", got, err)
 	}
-	out, err := x.s.AcceptPayment(ctx, a.ID, storetest.Paid(t, money.Must(money.KES, "400")), time.Time{})
+	out, err := x.s.AcceptPayment(ctx, a.ID, storetest.Listed(t, x.s, storetest.Paid(t, money.Must(money.KES, "400"))), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestDatabaseGuardsCollectionsOfAnyObject(t *testing.T) {
 	price, phone := o.Price.Fiat.String(), o.PaymentPhone.Digits()
 	collect := func(named string, a exchange.PaymentAttempt, of exchange.MomoObject) string {
 		return `INSERT INTO collections (receipt, attempt_id, object_type, object_id, kind, asset, amount, created_at)
-			VALUES ('` + named + `', '` + a.ID.String() + `', '` + string(of.Type) + `', '` + of.ID.String() + `', 'late', 'KES', 1, now())`
+			VALUES ('` + named + `', '` + a.ID.String() + `', '` + string(of.Type) + `', '` + of.ID.String() + `', 'late', 'KES', ` + a.Amount.String() + `, now())`
 	}
 	open := x.attempt(t)
 	for name, c := range map[string]struct{ query, want string }{

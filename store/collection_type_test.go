@@ -27,7 +27,7 @@ CREATE TABLE tests (
     detail    text            NOT NULL DEFAULT '',
     receipt   text            NOT NULL DEFAULT ''
 );
-GRANT SELECT, UPDATE ON tests TO kivuko_app;
+GRANT SELECT, UPDATE ON tests TO kivuko_tests;
 ALTER TABLE payment_attempts
     ADD COLUMN test_id uuid GENERATED ALWAYS AS (CASE object_type WHEN 'test' THEN object_id END) STORED REFERENCES tests (id),
     DROP CONSTRAINT payment_attempts_object, ADD CONSTRAINT payment_attempts_object CHECK (num_nonnulls(order_id, refund_id, test_id) = 1),

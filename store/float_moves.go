@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"kivuko/store/pg"
 )
 
-const moveColumns = `id, amount||' '||asset AS amount, '' AS callback_token, status, hold_id, change_id, asked_by, conversation_id, originator_id, code, receipt, note, settled_by,
+const moveColumns = `id, amount||' '||asset AS amount, '' AS callback_token, '' AS status_token, status, hold_id, change_id, asked_by, conversation_id, originator_id, code, receipt, note, settled_by,
 	created_at, updated_at, settled_at, version`
 
 func moveSnapshot(m exchange.FloatMove) map[string]any {
@@ -140,12 +139,12 @@ const lockMove = readMove + ` FOR NO KEY UPDATE`
 
 const saveMove = `
 UPDATE float_moves SET status = $2, conversation_id = $3, originator_id = $4, code = $5, receipt = $6, note = $7, settled_by = $8, settled_at = $9,
-    updated_at = $10, version = version + 1, token_hash = coalesce($13, token_hash)
+    updated_at = $10, version = version + 1, token_hash = coalesce($13, token_hash), status_token_hash = coalesce($14, status_token_hash)
 WHERE id = $1 AND version = $11 AND status = ANY ($12)`
 
 // moveFloat locks a movement, applies fn and stores the result. A completed one is booked; the reservation of a
 // refused or failed one ends.
-func (s *Store) moveFloat(ctx context.Context, id uuid.UUID, token []byte, by exchange.Principal, fn func(exchange.FloatMove, time.Time) (exchange.FloatMove, error)) (exchange.FloatMove, error) {
+func (s *Store) moveFloat(ctx context.Context, id uuid.UUID, by exchange.Principal, fn func(exchange.FloatMove, time.Time) (exchange.FloatMove, error)) (exchange.FloatMove, error) {
 	return change(ctx, s, "movement of float", id, func(ctx context.Context, t unitTx) (exchange.FloatMove, exchange.Posting, error) {
 		var none exchange.Posting
 		var before exchange.FloatMove
@@ -168,7 +167,7 @@ func (s *Store) moveFloat(ctx context.Context, id uuid.UUID, token []byte, by ex
 		}
 		m.UpdatedAt = t.s.now()
 		if err := t.One(ctx, saveMove, id, m.Status, m.ConversationID, m.OriginatorID, m.Code, m.Receipt, clip(m.Note, maxControlNote), nullID(m.SettledBy),
-			nullTime(m.SettledAt), m.UpdatedAt, before.Version, pq.Array(from), token); err != nil {
+			nullTime(m.SettledAt), m.UpdatedAt, before.Version, pq.Array(from), tokenHash(m.CallbackToken), tokenHash(m.StatusToken)); err != nil {
 			return before, none, err
 		}
 		m.Version++
@@ -198,14 +197,13 @@ func moved(m exchange.FloatMove) exchange.Posting {
 	return exchange.Posting{}
 }
 
-// ClaimFloatMove lets one caller send the request for a movement, and stores the hash of the token of its callbacks.
+// ClaimFloatMove lets one caller send the request for a movement, and stores the hashes of the tokens of its callbacks.
 // From then on the outcome is unknown, even if the caller crashes. It reports whether this call may send the request.
-func (s *Store) ClaimFloatMove(ctx context.Context, id uuid.UUID, token string) (exchange.FloatMove, bool, error) {
+func (s *Store) ClaimFloatMove(ctx context.Context, addressed exchange.FloatMove) (exchange.FloatMove, bool, error) {
 	claimed := false
-	hash := sha256.Sum256([]byte(token))
-	m, err := s.moveFloat(ctx, id, hash[:], flow, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
+	m, err := s.moveFloat(ctx, addressed.ID, flow, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
 		if claimed = m.Status == exchange.FloatCreated; claimed {
-			m.Status = exchange.FloatUnknown
+			m.Status, m.CallbackToken, m.StatusToken = exchange.FloatUnknown, addressed.CallbackToken, addressed.StatusToken
 		}
 		return m, nil
 	})
@@ -217,7 +215,7 @@ func (s *Store) ClaimFloatMove(ctx context.Context, id uuid.UUID, token string) 
 
 // RecordFloatSubmission stores the provider's response to the request. A result that arrived earlier stays.
 func (s *Store) RecordFloatSubmission(ctx context.Context, id uuid.UUID, sub exchange.Submission) (exchange.FloatMove, error) {
-	return s.moveFloat(ctx, id, nil, flow, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
+	return s.moveFloat(ctx, id, flow, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
 		if m.Status != exchange.FloatUnknown {
 			return m, nil
 		}
@@ -245,7 +243,7 @@ func (s *Store) SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.F
 	if to == exchange.FloatCompleted && o.Receipt == "" {
 		return exchange.FloatMove{}, exchange.Errorf(exchange.CodeInvalid, "A completed movement of float needs its receipt.")
 	}
-	return s.moveFloat(ctx, id, nil, by, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
+	return s.moveFloat(ctx, id, by, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
 		if m.Status == to && m.Receipt == o.Receipt {
 			return m, nil
 		}
@@ -260,12 +258,32 @@ func (s *Store) SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.F
 	})
 }
 
-const readMoveByToken = `SELECT ` + moveColumns + ` FROM float_moves WHERE token_hash = $1`
+const (
+	readMoveByToken       = `SELECT ` + moveColumns + ` FROM float_moves WHERE token_hash = $1`
+	readMoveByStatusToken = `SELECT ` + moveColumns + ` FROM float_moves WHERE status_token_hash = $1`
+)
 
-// FloatMoveByToken reads the movement whose callback address ends in the token.
-func (s *Store) FloatMoveByToken(ctx context.Context, token string) (exchange.FloatMove, error) {
-	h := sha256.Sum256([]byte(token))
-	return readOne[exchange.FloatMove](ctx, s.db, "movement of float", readMoveByToken, h[:])
+// FloatMoveByToken reads the movement that has a callback address of that kind with the token.
+func (s *Store) FloatMoveByToken(ctx context.Context, kind exchange.CallbackKind, token string) (exchange.FloatMove, error) {
+	query := readMoveByToken
+	if kind == exchange.CallbackStatus {
+		query = readMoveByStatusToken
+	}
+	return readOne[exchange.FloatMove](ctx, s.db, "movement of float", query, tokenHash(token))
+}
+
+const insertFloatQuery = `INSERT INTO float_queries (move_id, ticket, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+
+// SaveFloatQuery stores the provider's id of a query about a movement, by which its answer is known. A repeated call changes
+// nothing.
+func (s *Store) SaveFloatQuery(ctx context.Context, id uuid.UUID, ticket string) error {
+	_, err := s.write(ctx, "query about a movement of float", insertFloatQuery, id, ticket, s.now())
+	return err
+}
+
+// FloatQueries lists the provider's ids of our queries about a movement.
+func (s *Store) FloatQueries(ctx context.Context, id uuid.UUID) ([]string, error) {
+	return readAll[string](ctx, s.db, "query about a movement of float", `SELECT ticket FROM float_queries WHERE move_id = $1`, id)
 }
 
 const readFloatCallbacks = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE float_move_id = $1 ORDER BY received_at, id LIMIT $2`

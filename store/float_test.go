@@ -134,15 +134,27 @@ func TestFloatMove(t *testing.T) {
 	wantBalance(t, s, working, "300000", "50000")
 	_, _, err := s.BeginFloatMove(ctx, storetest.NewID(t), kes("1"), b.one)
 	wantFault(t, err, exchange.CodeConflict) // one at a time
-	claimed, first, err := s.ClaimFloatMove(ctx, m.ID, "token")
+	claimed, first, err := s.ClaimFloatMove(ctx, exchange.FloatMove{ID: m.ID, CallbackToken: "token", StatusToken: "answers"})
 	if err != nil || !first || claimed.Status != exchange.FloatUnknown {
 		t.Fatalf("%+v, %v, %v", claimed, first, err)
 	}
-	if _, again, err := s.ClaimFloatMove(ctx, m.ID, "other"); err != nil || again {
+	if _, again, err := s.ClaimFloatMove(ctx, exchange.FloatMove{ID: m.ID, CallbackToken: "other", StatusToken: "others"}); err != nil || again {
 		t.Errorf("two callers may ask: %v", err)
 	}
-	if got, err := s.FloatMoveByToken(ctx, "token"); err != nil || got.ID != m.ID {
-		t.Errorf("by token: %+v, %v", got, err)
+	for token, kind := range map[string]exchange.CallbackKind{"token": exchange.CallbackResult, "answers": exchange.CallbackStatus} {
+		if got, err := s.FloatMoveByToken(ctx, kind, token); err != nil || got.ID != m.ID {
+			t.Errorf("by the token of its %s: %+v, %v", kind, got, err)
+		}
+	}
+	_, err = s.FloatMoveByToken(ctx, exchange.CallbackStatus, "token")
+	wantFault(t, err, exchange.CodeNotFound) // each address has a token of its own
+	for range 2 {
+		if err := s.SaveFloatQuery(ctx, m.ID, "AG_9"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tickets, err := s.FloatQueries(ctx, m.ID); err != nil || len(tickets) != 1 || tickets[0] != "AG_9" {
+		t.Errorf("our queries: %v, %v", tickets, err)
 	}
 	sub := exchange.Submission{State: exchange.Accepted, Refs: exchange.Refs{ConversationID: "AG_1", OriginatorConversationID: "1-2-3"}}
 	twice(t, func(a, b exchange.FloatMove) bool { return a.Version == b.Version }, func() (exchange.FloatMove, error) {
@@ -166,7 +178,7 @@ func TestFloatMove(t *testing.T) {
 	lost := beginMove(t, b, "100000", b.officer)
 	_, err = s.SettleFloatMove(ctx, lost.ID, exchange.FloatFailed, exchange.Observation{}, "", b.one)
 	wantFault(t, err, exchange.CodeStateConflict) // the request was not sent yet
-	if _, _, err := s.ClaimFloatMove(ctx, lost.ID, "lost"); err != nil {
+	if _, _, err := s.ClaimFloatMove(ctx, exchange.FloatMove{ID: lost.ID, CallbackToken: "lost", StatusToken: "found"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.SettleFloatMove(ctx, lost.ID, exchange.FloatFailed, exchange.Observation{}, "in no statement", b.one); err != nil {
@@ -205,7 +217,7 @@ func TestLargeFloatMoveTakesTwo(t *testing.T) {
 		`INSERT INTO float_moves (id, asset, amount, status, hold_id, change_id, asked_by, created_at, updated_at)
 			SELECT gen_random_uuid(), 'KES', 3000000, 'created', gen_random_uuid(), change_id, asked_by, now(), now() FROM float_moves`,
 		`UPDATE float_moves SET amount = 1`,
-		`UPDATE float_moves SET status = 'completed', receipt = 'X', token_hash = decode(repeat('00', 32), 'hex'), settled_at = now()`,
+		`UPDATE float_moves SET status = 'completed', receipt = 'X', token_hash = decode(repeat('00', 32), 'hex'), status_token_hash = decode(repeat('01', 32), 'hex'), settled_at = now()`,
 		`UPDATE float_moves SET status = 'unknown'`,
 		`DELETE FROM float_moves`,
 		`TRUNCATE float_moves CASCADE`,

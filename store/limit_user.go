@@ -188,14 +188,17 @@ func (t unitTx) prompts(ctx context.Context, phone exchange.Phone) (int, error) 
 	return n, t.Get(ctx, &n, countPrompts, phone.Digits(), t.promptsSince())
 }
 
-// PromptLimit is the result code of a prompt that was not sent because its phone has reached the limit.
-const PromptLimit = "prompt_limit"
+// The result codes of prompts that were not sent.
+const (
+	PromptLimit = "prompt_limit" // the phone has reached the limit
+	PromptMoved = "database"     // the database is another one than before
+)
 
-// overPrompted stores that a prompt is not sent.
-func (t unitTx) overPrompted(ctx context.Context, x momoObject, created exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+// unsent stores that a prompt is not sent.
+func (t unitTx) unsent(ctx context.Context, x momoObject, created exchange.PaymentAttempt, code, text string) (exchange.PaymentAttempt, error) {
 	a := created
-	a.CallbackToken = ""
-	a.Status, a.ResultCode, a.ResultText = exchange.AttemptRefused, PromptLimit, "the phone has reached the limit of prompts"
+	a.CallbackToken, a.StatusToken = "", ""
+	a.Status, a.ResultCode, a.ResultText = exchange.AttemptRefused, code, text
 	a.SettledAt = t.s.now()
 	return t.saveAttempt(ctx, x, created, a)
 }

@@ -72,13 +72,14 @@ func (s *Store) Callback(ctx context.Context, id uuid.UUID) (exchange.MomoCallba
 
 const insertReceipt = `
 INSERT INTO momo_receipts (receipt, channel, asset, amount, reference, party_hash, paid_at, received_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (receipt) DO NOTHING`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (receipt, channel) DO NOTHING`
 
-const readReceiptAmount = `SELECT asset, amount, reference FROM momo_receipts WHERE receipt = $1`
+const countContradictions = `SELECT count(*) FROM momo_receipts WHERE receipt = $1
+    AND (asset <> $2 OR amount <> $3 OR (reference <> $4 AND reference <> '' AND $4 <> ''))`
 
-// SaveReceipt stores the report of a notice or a statement row about a payment, once per receipt. The payer is kept as
-// a hash. A second report with another amount or reference is CodeConflict: one of the two channels is wrong, and an
-// operator has to review it.
+// SaveReceipt stores the report of a notice or a statement row about a payment, once per receipt and channel. The payer is
+// kept as a hash. A report with another amount or reference than another is CodeConflict: one of the two is wrong, and
+// an operator has to review it.
 func (s *Store) SaveReceipt(ctx context.Context, o exchange.Observation) error {
 	_, err := s.saveReceipt(ctx, o)
 	return err
@@ -101,21 +102,13 @@ func (s *Store) saveReceipt(ctx context.Context, o exchange.Observation) (create
 		if created, err = t.noteC2B(ctx, o); err != nil {
 			return err
 		}
-		n, err := t.Exec(ctx, insertReceipt, o.Receipt, o.Source, o.Amount.Asset(), o.Amount.Decimal(), reference, partyOf(o), at, t.s.now())
-		if err != nil || n == 1 {
+		if _, err := t.Exec(ctx, insertReceipt, o.Receipt, o.Source, o.Amount.Asset(), o.Amount.Decimal(), reference, partyOf(o), at, t.s.now()); err != nil {
 			return err
 		}
-		var old struct {
-			Asset     money.Asset
-			Amount    decimal.Decimal
-			Reference string
-		}
-		if err := t.Get(ctx, &old, readReceiptAmount, o.Receipt); err != nil {
-			return err
-		}
-		contradicts = old.Asset != o.Amount.Asset() || !old.Amount.Equal(o.Amount.Decimal()) ||
-			(typed(old.Reference) != reference && old.Reference != "" && reference != "")
-		return nil
+		var others int
+		err = t.Get(ctx, &others, countContradictions, o.Receipt, o.Amount.Asset(), o.Amount.Decimal(), reference)
+		contradicts = others > 0
+		return err
 	})
 	if err == nil && contradicts {
 		err = exchange.Errorf(exchange.CodeConflict, "The receipt was already reported with another amount or reference.")

@@ -183,7 +183,7 @@ func TestLimitsComeFromTheTerms(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(2 * time.Minute)
-	out, err := s.AcceptPayment(ctx, attempt.ID, storetest.Paid(t, kes("1000")), time.Time{})
+	out, err := s.AcceptPayment(ctx, attempt.ID, storetest.Listed(t, s, storetest.Paid(t, kes("1000"))), time.Time{})
 	if err != nil || out.Refund.ID != uuid.Nil || out.Exception.Status != exchange.ExcAccepted {
 		t.Errorf("too little to be sent back: %+v, %v", out, err)
 	}

@@ -176,7 +176,7 @@ func (t unitTx) fitSale(ctx context.Context, o *exchange.Order, pointer string) 
 	return t.checkReturn(ctx, *o, o.RefundAddress)
 }
 
-const isSuspended = `SELECT EXISTS (SELECT FROM momo_breakers WHERE ($1 = '' OR provider = $1) AND opened_at IS NOT NULL)`
+const isSuspended = `SELECT EXISTS (SELECT FROM momo_breakers WHERE ($1 = '' OR provider = $1) AND opened_at IS NOT NULL) OR NOT database_released()`
 
 // notSuspended refuses a mobile money sale while the provider of its payout refuses our credential: the payout could not
 // begin. If the request names no provider, each of them counts.

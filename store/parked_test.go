@@ -86,7 +86,7 @@ func TestParkedLateMoneyNamesItsException(t *testing.T) {
 	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.System("flow")); err != nil {
 		t.Fatal(err)
 	}
-	out, err := s.AcceptPayment(ctx, a.ID, storetest.Paid(t, kes("1000")), time.Time{})
+	out, err := s.AcceptPayment(ctx, a.ID, storetest.Listed(t, s, storetest.Paid(t, kes("1000"))), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -501,12 +501,12 @@ func twoRefunds(t *testing.T) (s *store.Store, o exchange.Order, small, large ex
 	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
 	o = storetest.NewMarket(t, s).Order(t, s, "10")
 	prompt := storetest.Attempt(t, s, o)
-	obs := storetest.Paid(t, kes("500"))
+	obs := storetest.Listed(t, s, storetest.Paid(t, kes("500")))
 	first, err := s.AcceptPayment(t.Context(), prompt.ID, obs, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.AcceptPayment(t.Context(), prompt.ID, storetest.Paid(t, kes("1000")), time.Time{})
+	second, err := s.AcceptPayment(t.Context(), prompt.ID, storetest.Listed(t, s, storetest.Paid(t, kes("1000"))), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func float() exchange.AccountRef      { return exchange.House(exchange.AccMomoPa
 func underpaid(t *testing.T, s *store.Store) (exchange.Refund, string) {
 	t.Helper()
 	m := storetest.NewMarket(t, s)
-	obs := storetest.Paid(t, kes("1000"))
+	obs := storetest.Listed(t, s, storetest.Paid(t, kes("1000")))
 	out, err := s.AcceptPayment(t.Context(), storetest.Attempt(t, s, m.Order(t, s, "10")).ID, obs, time.Time{})
 	if err != nil {
 		t.Fatal(err)

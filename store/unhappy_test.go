@@ -79,7 +79,7 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 			if c.prepare != nil {
 				c.prepare(t, s, m, o)
 			}
-			obs := storetest.Paid(t, kes(c.amount))
+			obs := storetest.Listed(t, s, storetest.Paid(t, kes(c.amount)))
 			out, err := s.AcceptPayment(t.Context(), a.ID, obs, time.Time{})
 			if err != nil {
 				t.Fatal(err)
@@ -216,7 +216,7 @@ func TestRefundWaitsForFloat(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := m.Order(t, s, "10")
-	out, err := s.AcceptPayment(t.Context(), storetest.Attempt(t, s, o).ID, storetest.Paid(t, kes("1000")), time.Time{})
+	out, err := s.AcceptPayment(t.Context(), storetest.Attempt(t, s, o).ID, storetest.Listed(t, s, storetest.Paid(t, kes("1000"))), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,12 +366,14 @@ func TestAttemptsKeepWhatIsCertain(t *testing.T) {
 	}
 	_, _, err = s.BeginCollection(ctx, exchange.OrderObject(o.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja"})
 	wantFault(t, err, exchange.CodeConflict) // one open attempt
-	found, err := s.AttemptByToken(ctx, a.CallbackToken)
+	found, err := s.AttemptByToken(ctx, exchange.CallbackResult, a.CallbackToken)
 	if err != nil || found.ID != a.ID {
 		t.Errorf("by token %s, %v", found.ID, err)
 	}
-	_, err = s.AttemptByToken(ctx, a.CallbackToken+"x")
+	_, err = s.AttemptByToken(ctx, exchange.CallbackResult, a.CallbackToken+"x")
 	wantFault(t, err, exchange.CodeNotFound)
+	_, err = s.AttemptByToken(ctx, exchange.CallbackStatus, a.CallbackToken)
+	wantFault(t, err, exchange.CodeNotFound) // answers come to another address
 	failed, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037", Class: exchange.ClassUnanswered})
 	if err != nil || failed.Status != exchange.AttemptFailed || !failed.Soft {
 		t.Errorf("failed %+v, %v", failed, err)

@@ -188,7 +188,7 @@ func TestOrdersCountAgainstLimits(t *testing.T) {
 		t.Errorf("after one was cancelled: %v", err)
 	}
 	// Too little money ends an order without a payout, and a refund gives it up.
-	if _, err := s.AcceptPayment(ctx, storetest.Attempt(t, s, two).ID, storetest.Paid(t, kes("50")), time.Time{}); err != nil {
+	if _, err := s.AcceptPayment(ctx, storetest.Attempt(t, s, two).ID, storetest.Listed(t, s, storetest.Paid(t, kes("50"))), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.AcceptPayment(ctx, storetest.Attempt(t, s, three).ID, storetest.Paid(t, three.Price.Fiat), time.Time{}); err != nil {

@@ -126,7 +126,7 @@ func (w *till) receive(answer http.ResponseWriter, r *http.Request) {
 	}
 	c := exchange.MomoCallback{ID: uuid.New(), Kind: kind, Standing: token == standingToken, RemoteIP: "127.0.0.1", Body: body, ReceivedAt: time.Now()}
 	if !c.Standing {
-		m, err := w.store.FloatMoveByToken(r.Context(), token)
+		m, err := w.store.FloatMoveByToken(r.Context(), kind, token)
 		if err != nil {
 			w.t.Errorf("a post to an unknown address: %v", err)
 			return
@@ -297,7 +297,7 @@ func TestFloatIsNotMovedTwiceNorOnOneReport(t *testing.T) {
 	env.RegisterActivity(w.part)
 	id := w.begin()
 	token := strings.Repeat("d", 64)
-	if _, _, err := w.store.ClaimFloatMove(t.Context(), id, token); err != nil {
+	if _, _, err := w.store.ClaimFloatMove(t.Context(), exchange.FloatMove{ID: id, CallbackToken: token, StatusToken: strings.Repeat("e", 64)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := env.ExecuteActivity(w.part.SubmitFloatMove, id); err != nil {

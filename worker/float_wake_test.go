@@ -96,7 +96,7 @@ func TestMovedFloatWakesSales(t *testing.T) {
 	}
 	w.part.Store = rows
 	failed := w.begin()
-	if _, _, err := w.store.ClaimFloatMove(t.Context(), failed, "0123456789abcdef0123456789abcdef"); err != nil {
+	if _, _, err := w.store.ClaimFloatMove(t.Context(), exchange.FloatMove{ID: failed, CallbackToken: "0123456789abcdef", StatusToken: "fedcba9876543210"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.store.SettleFloatMove(t.Context(), failed, exchange.FloatFailed, exchange.Observation{}, "", exchange.System("float")); err != nil {

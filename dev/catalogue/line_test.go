@@ -41,6 +41,7 @@ type notice struct {
 	Token      string                `json:"token"`
 	Kind       exchange.CallbackKind `json:"kind"`
 	RemoteIP   string                `json:"remote_ip"`
+	OffRange   bool                  `json:"off_range,omitempty"`
 	Standing   bool                  `json:"standing,omitempty"`
 	Body       []byte                `json:"body"`
 	ReceivedAt time.Time             `json:"received_at"`
@@ -98,8 +99,14 @@ func (l *line) take(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post delivers a body to one of our addresses at once, as any caller could.
+// post delivers a body to one of our addresses at once, as if from one of the operator's addresses. postFrom says whether it
+// comes from outside them.
 func (l *line) post(address string, body any) {
+	l.w.t.Helper()
+	l.postFrom(address, body, false)
+}
+
+func (l *line) postFrom(address string, body any, offRange bool) {
 	l.w.t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -107,7 +114,7 @@ func (l *line) post(address string, body any) {
 	}
 	token, kind, _ := strings.Cut(strings.TrimPrefix(address, l.base()+"/"), "/")
 	n := notice{
-		ID: uuid.Must(uuid.NewV7()), Token: token, Kind: exchange.CallbackKind(kind), RemoteIP: "203.0.113.5", Standing: token == standingToken, Body: raw,
+		ID: uuid.Must(uuid.NewV7()), Token: token, Kind: exchange.CallbackKind(kind), RemoteIP: "203.0.113.5", OffRange: offRange, Standing: token == standingToken, Body: raw,
 	}
 	l.mu.Lock()
 	l.waiting = append(l.waiting, n)

@@ -1,6 +1,7 @@
 package daraja
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -63,11 +64,6 @@ func (c *Client) address(token string, kind exchange.CallbackKind) (string, erro
 	return c.cfg.CallbackBase + "/" + token + "/" + string(kind), nil
 }
 
-// token returns the attempt's token, or the standing one when only its hash is left. Prompts don't use it: only the address
+// token returns a token of an attempt, or the standing one when only its hash is left. Prompts don't use it: only the address
 // connects a prompt's result with its attempt.
-func (c *Client) token(a exchange.PaymentAttempt) string {
-	if a.CallbackToken != "" {
-		return a.CallbackToken
-	}
-	return c.cfg.StandingToken
-}
+func (c *Client) token(own string) string { return cmp.Or(own, c.cfg.StandingToken) }

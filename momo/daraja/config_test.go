@@ -199,7 +199,7 @@ func TestPromptRequest(t *testing.T) {
 // TestStatusRequest: a payout is queried by our id under the configured name, or by its receipt.
 func TestStatusRequest(t *testing.T) {
 	a := testAttempt(exchange.Payout)
-	a.CallbackToken = ""
+	a.StatusToken = ""
 	for key, want := range map[StatusKey]string{
 		"": `"OriginalConversationID":"` + a.ID.String(), OriginalConversationID: `"OriginalConversationID":"` + a.ID.String(),
 		OriginatorConversationID: `"OriginatorConversationID":"` + a.ID.String(),

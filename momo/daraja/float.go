@@ -70,7 +70,7 @@ func (c *Client) QueryFloat(ctx context.Context, m exchange.FloatMove) exchange.
 		o.Config = true
 		return o
 	}
-	callback, err := c.address(m.CallbackToken, exchange.CallbackStatus)
+	callback, err := c.address(m.StatusToken, exchange.CallbackStatus)
 	if err != nil {
 		return unasked("%v", err)
 	}

@@ -15,13 +15,18 @@ import (
 
 func floatMove(amount string) exchange.FloatMove {
 	id := uuid.New()
-	return exchange.FloatMove{ID: id, Amount: money.Must(money.KES, amount), CallbackToken: strings.Repeat(strings.ReplaceAll(id.String(), "-", ""), 2)}
+	token := func() string { return strings.ReplaceAll(id.String()+uuid.NewString(), "-", "") }
+	return exchange.FloatMove{ID: id, Amount: money.Must(money.KES, amount), CallbackToken: token(), StatusToken: token()}
 }
 
 func (w *harness) heard(m exchange.FloatMove, kind exchange.CallbackKind) []exchange.Observation {
 	w.t.Helper()
 	var all []exchange.Observation
-	for _, p := range w.receiver.of(m.CallbackToken, kind) {
+	token := m.CallbackToken
+	if kind == exchange.CallbackStatus {
+		token = m.StatusToken
+	}
+	for _, p := range w.receiver.of(token, kind) {
 		seen, err := w.client.ParseCallback(kind, p.body)
 		if err != nil {
 			w.t.Fatal(err)

@@ -51,11 +51,11 @@ func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) ex
 	if err != nil {
 		return invalid("%v", err)
 	}
-	result, err := c.address(c.token(a), exchange.CallbackResult)
+	result, err := c.address(c.token(a.CallbackToken), exchange.CallbackResult)
 	if err != nil {
 		return invalid("%v", err)
 	}
-	timeout, err := c.address(c.token(a), exchange.CallbackTimeout)
+	timeout, err := c.address(c.token(a.CallbackToken), exchange.CallbackTimeout)
 	if err != nil {
 		return invalid("%v", err)
 	}
@@ -141,7 +141,7 @@ func (c *Client) Reverse(ctx context.Context, a exchange.PaymentAttempt, receipt
 	if !validReceipt(receipt) {
 		return invalid("receipt: must have 1 to %d printable characters without spaces", maxReceipt)
 	}
-	callback, err := c.address(c.token(a), exchange.CallbackReversal)
+	callback, err := c.address(c.token(a.CallbackToken), exchange.CallbackReversal)
 	if err != nil {
 		return invalid("%v", err)
 	}

@@ -175,7 +175,7 @@ func TestStatusByReceiptAndBothKeys(t *testing.T) {
 			}
 		}
 		// An attempt read back from the database has no token; the answer goes to the standing address.
-		out.CallbackToken, out.Receipt = "", w.result(out).Receipt
+		out.StatusToken, out.Receipt = "", w.result(out).Receipt
 		if o := w.client.Resolve(t.Context(), out); o.State != exchange.SeenPending {
 			t.Errorf("got %+v", o)
 		}

@@ -91,7 +91,7 @@ func (c *Client) QueryStatus(ctx context.Context, a exchange.PaymentAttempt) exc
 		o.Config = true
 		return o
 	}
-	callback, err := c.address(c.token(a), exchange.CallbackStatus)
+	callback, err := c.address(c.token(a.StatusToken), exchange.CallbackStatus)
 	if err != nil {
 		return unasked("%v", err)
 	}

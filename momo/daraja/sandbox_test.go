@@ -127,7 +127,11 @@ func (w *harness) release() {
 func (w *harness) results(a exchange.PaymentAttempt, kind exchange.CallbackKind) []exchange.Observation {
 	w.t.Helper()
 	var out []exchange.Observation
-	for _, p := range w.receiver.of(a.CallbackToken, kind) {
+	token := a.CallbackToken
+	if kind == exchange.CallbackStatus {
+		token = a.StatusToken
+	}
+	for _, p := range w.receiver.of(token, kind) {
 		seen, err := w.client.ParseCallback(kind, p.body)
 		if err != nil {
 			w.t.Fatalf("%v: %s", err, p.body)
@@ -161,7 +165,7 @@ func attempt(direction exchange.PaymentDirection, phone exchange.Phone, amount s
 	return exchange.PaymentAttempt{
 		ID: id, Direction: direction, Provider: "daraja", Status: exchange.AttemptCreated,
 		Amount: money.Must(money.KES, amount), Phone: phone, Reference: "KVK123",
-		CallbackToken: strings.ReplaceAll(id.String()+uuid.NewString(), "-", ""),
+		CallbackToken: strings.ReplaceAll(id.String()+uuid.NewString(), "-", ""), StatusToken: strings.ReplaceAll(uuid.NewString()+id.String(), "-", ""),
 	}
 }
 

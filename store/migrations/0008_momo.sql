@@ -18,7 +18,8 @@ CREATE TABLE payment_attempts (
     amount              positive_amount NOT NULL,
     phone               text            NOT NULL CHECK (phone ~ '^254[17][0-9]{8}$'),
     reference           text            NOT NULL CHECK (char_length(reference) BETWEEN 1 AND 12),
-    token_hash          bytea           CHECK (octet_length(token_hash) = 32),
+    token_hash          bytea           CHECK (octet_length(token_hash) = 32),        -- of the address for its result
+    status_token_hash   bytea           CHECK (octet_length(status_token_hash) = 32), -- of the address for answers about a payout
     merchant_request_id text            NOT NULL DEFAULT '',
     checkout_request_id text            NOT NULL DEFAULT '',
     conversation_id     text            NOT NULL DEFAULT '',
@@ -36,6 +37,8 @@ CREATE TABLE payment_attempts (
     settled_at          timestamptz,
     version             bigint          NOT NULL DEFAULT 1,
     CONSTRAINT payment_attempts_token_key UNIQUE (token_hash),
+    CONSTRAINT payment_attempts_status_token_key UNIQUE (status_token_hash),
+    CONSTRAINT payment_attempts_tokens CHECK (status_token_hash IS NULL OR (direction = 'payout' AND status_token_hash <> token_hash)),
     CONSTRAINT payment_attempts_object CHECK (num_nonnulls(order_id, refund_id) = 1),
     CONSTRAINT payment_attempts_direction CHECK (object_type IN ('order') OR direction = 'payout'), -- the others are only paid out for
     CONSTRAINT payment_attempts_object_key UNIQUE (object_id, object_type, id),
@@ -61,7 +64,7 @@ CREATE INDEX payment_attempts_payee_idx ON payment_attempts (phone, created_at) 
 CALL moves_by('payment_attempts', 'payment_attempt');
 -- A request is stored before it is sent to the provider, and a receipt is stored once.
 CALL same_columns('payment_attempts',
-    'direction, object_type, object_id, provider, asset, amount, phone, reference, token_hash, hold_id');
+    'direction, object_type, object_id, provider, asset, amount, phone, reference, token_hash, status_token_hash, hold_id');
 CREATE TRIGGER payment_attempts_closed BEFORE UPDATE ON payment_attempts FOR EACH ROW
     WHEN (OLD.receipt <> '' AND (OLD.receipt, OLD.moved) IS DISTINCT FROM (NEW.receipt, NEW.moved))
     EXECUTE FUNCTION refuse_change();
@@ -91,16 +94,18 @@ CREATE TRIGGER payment_attempts_attested BEFORE UPDATE ON payment_attempts FOR E
 CREATE TRIGGER payment_attempts_sent BEFORE UPDATE ON payment_attempts FOR EACH ROW
     WHEN (NEW.direction = 'payout' AND OLD.status = 'unknown' AND NEW.status = 'refused') EXECUTE FUNCTION refuse_refusal_of_unknown();
 
--- The reports of the provider's notices and statement rows, once per receipt.
+-- The reports of the provider's notices and statement rows, once per receipt and channel: a notice comes to us, the statement is
+-- asked for, and only together they prove a payment.
 CREATE TABLE momo_receipts (
-    receipt     text            PRIMARY KEY CHECK (char_length(receipt) BETWEEN 1 AND 40),
+    receipt     text            NOT NULL CHECK (char_length(receipt) BETWEEN 1 AND 40),
     channel     text            NOT NULL CHECK (channel IN ('confirmation', 'statement', 'callback', 'query')),
     asset       asset           NOT NULL,
     amount      positive_amount NOT NULL,
     reference   text            NOT NULL CHECK (char_length(reference) <= 60),
     party_hash  text            NOT NULL CHECK (char_length(party_hash) <= 64),
     paid_at     timestamptz     NOT NULL,
-    received_at timestamptz     NOT NULL
+    received_at timestamptz     NOT NULL,
+    PRIMARY KEY (receipt, channel)
 );
 CREATE INDEX momo_receipts_reference_idx ON momo_receipts (reference, paid_at);
 CALL append_only('momo_receipts');
@@ -327,6 +332,7 @@ CREATE TABLE float_moves (
     change_id       uuid            REFERENCES control_changes (id),
     asked_by        uuid            NOT NULL REFERENCES users (id),
     token_hash      bytea           CHECK (octet_length(token_hash) = 32), -- of the callback address, set before the request
+    status_token_hash bytea         CHECK (octet_length(status_token_hash) = 32), -- of the address for answers, likewise
     conversation_id text            NOT NULL DEFAULT '' CHECK (char_length(conversation_id) <= 128),
     originator_id   text            NOT NULL DEFAULT '' CHECK (char_length(originator_id) <= 128),
     code            text            NOT NULL DEFAULT '' CHECK (char_length(code) <= 40),
@@ -339,8 +345,10 @@ CREATE TABLE float_moves (
     version         bigint          NOT NULL DEFAULT 1,
     CONSTRAINT float_moves_change_key UNIQUE (change_id),
     CONSTRAINT float_moves_token_key UNIQUE (token_hash),
+    CONSTRAINT float_moves_status_token_key UNIQUE (status_token_hash),
     CONSTRAINT float_moves_hold_key UNIQUE (hold_id),
-    CONSTRAINT float_moves_asked CHECK ((status = 'created') = (token_hash IS NULL)),
+    CONSTRAINT float_moves_asked CHECK (num_nonnulls(token_hash, status_token_hash) = CASE status WHEN 'created' THEN 0 ELSE 2 END),
+    CONSTRAINT float_moves_tokens CHECK (token_hash <> status_token_hash),
     CONSTRAINT float_moves_settled CHECK ((status IN ('refused', 'completed', 'failed')) = (settled_at IS NOT NULL)),
     CONSTRAINT float_moves_proof CHECK (status <> 'completed' OR receipt <> '')
 );
@@ -351,7 +359,7 @@ CREATE INDEX float_moves_list_idx ON float_moves (created_at DESC, id DESC);
 CALL moves_by('float_moves', 'float_move');
 CALL never_removed('float_moves');
 CALL same_columns('float_moves', 'id, asset, amount, hold_id, change_id, asked_by, created_at');
-CALL set_once('float_moves', 'token_hash, receipt, conversation_id');
+CALL set_once('float_moves', 'token_hash, status_token_hash, receipt, conversation_id');
 CREATE TRIGGER float_moves_guarded BEFORE INSERT ON float_moves FOR EACH ROW EXECUTE FUNCTION guard_float_move();
 
 CREATE TABLE momo_callbacks (
@@ -372,8 +380,8 @@ CREATE INDEX momo_callbacks_standing_idx ON momo_callbacks (received_at) WHERE s
 CREATE INDEX momo_callbacks_float_idx ON momo_callbacks (float_move_id, received_at) WHERE float_move_id IS NOT NULL;
 CALL append_only('momo_callbacks');
 
--- The provider's ids of our queries about payouts. Their answers come to the payout's own address: one to a query that we did
--- not send is no evidence.
+-- The provider's ids of our queries about payouts and movements of float. Their answers come to the object's address for
+-- answers: one to a query that we did not send is no evidence.
 CREATE TABLE payout_queries (
     attempt_id uuid        NOT NULL REFERENCES payment_attempts (id),
     ticket     text        NOT NULL CHECK (char_length(ticket) BETWEEN 1 AND 128),
@@ -381,6 +389,13 @@ CREATE TABLE payout_queries (
     PRIMARY KEY (attempt_id, ticket)
 );
 CALL append_only('payout_queries');
+CREATE TABLE float_queries (
+    move_id    uuid        NOT NULL REFERENCES float_moves (id),
+    ticket     text        NOT NULL CHECK (char_length(ticket) BETWEEN 1 AND 128),
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (move_id, ticket)
+);
+CALL append_only('float_queries');
 
 -- The breaker of a provider: two results in a row with which it refuses our own credential, or our right to pay out,
 -- open it, because repeating such a payout locks the credential, and while it is open no payout begins. A single one

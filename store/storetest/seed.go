@@ -258,6 +258,17 @@ func Paid(t testing.TB, m money.Amount) exchange.Observation {
 	return exchange.Observation{State: exchange.SeenSucceeded, Code: "0", Receipt: Receipt(t), Amount: m, Source: exchange.SourceCallback}
 }
 
+// Listed stores a payment as a row of the provider's statement, without which none of another amount than was asked for counts.
+func Listed(t testing.TB, s *store.Store, o exchange.Observation) exchange.Observation {
+	t.Helper()
+	row := o
+	row.Source = exchange.SourceStatement
+	if err := s.SaveReceipt(t.Context(), row); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 // Receipt returns a receipt number in the provider's format: ten capital letters and digits.
 func Receipt(t testing.TB) string {
 	t.Helper()
