@@ -2,9 +2,6 @@ package activities
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,7 +31,11 @@ type FloatStore interface {
 	OpenFloatMoves(ctx context.Context) ([]uuid.UUID, error)
 	FloatMove(ctx context.Context, id uuid.UUID) (exchange.FloatMove, error)
 	FloatCallbacks(ctx context.Context, id uuid.UUID) ([]exchange.MomoCallback, error)
-	ClaimFloatMove(ctx context.Context, id uuid.UUID, token string) (exchange.FloatMove, bool, error)
+	// ClaimFloatMove lets one caller send a movement, whose tokens it stores. SaveFloatQuery stores the ticket of a query about
+	// it, and FloatQueries lists them.
+	ClaimFloatMove(ctx context.Context, m exchange.FloatMove) (exchange.FloatMove, bool, error)
+	SaveFloatQuery(ctx context.Context, id uuid.UUID, ticket string) error
+	FloatQueries(ctx context.Context, id uuid.UUID) ([]string, error)
 	RecordFloatSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.FloatMove, error)
 	SuspendedBefore(ctx context.Context, closed time.Time, limit int) ([]exchange.FloatWaiter, error)
 	WaitingForFloat(ctx context.Context, room money.Amount, limit int) ([]exchange.FloatWaiter, error)
@@ -68,22 +69,36 @@ func (f *Float) AskBalance(ctx context.Context) (FloatAsked, error) {
 	if err != nil {
 		return asked, Failure(ctx, err)
 	}
-	open := int64(0)
-	if b.State() != exchange.BreakerClosed {
-		open = 1
-		activity.GetLogger(ctx).Error("ALERT payouts are suspended: the mobile money operator refuses our credential", "state", b.State(), "code", b.Code)
-	}
-	gauge(ctx, "kivuko_momo_breaker_open", open)
-	if b.State() == exchange.BreakerOpen {
+	f.exportBreaker(ctx, b)
+	switch b.State() {
+	case exchange.BreakerOpen:
 		return asked, nil
+	case exchange.BreakerMoved: // the report is what a release is compared with
+	case exchange.BreakerTrial, exchange.BreakerClosed:
+		f.wakeSuspended(ctx, b)
 	}
-	f.wakeSuspended(ctx, b)
 	asked.Ticket, err = f.Operator.Balance(ctx)
 	if exchange.CodeOf(err) == exchange.CodeInvalid {
 		activity.GetLogger(ctx).Warn("the balances can't be queried", "error", err) // payouts are not configured here
 		return asked, nil
 	}
 	return asked, Failure(ctx, err)
+}
+
+// exportBreaker sets the metrics of what stops payouts.
+func (f *Float) exportBreaker(ctx context.Context, b exchange.Breaker) {
+	open, moved := int64(0), int64(0)
+	switch b.State() {
+	case exchange.BreakerMoved:
+		moved = 1
+		activity.GetLogger(ctx).Error("ALERT nothing is requested of the mobile money operator: the database is another one than before, and two officers have to release it")
+	case exchange.BreakerOpen, exchange.BreakerTrial:
+		open = 1
+		activity.GetLogger(ctx).Error("ALERT payouts are suspended: the mobile money operator refuses our credential", "state", b.State(), "code", b.Code)
+	case exchange.BreakerClosed:
+	}
+	gauge(ctx, "kivuko_momo_breaker_open", open)
+	gauge(ctx, "kivuko_database_moved", moved)
 }
 
 // gauge exports a whole number.
@@ -179,26 +194,30 @@ type FloatMoveStep struct {
 
 func stepOf(m exchange.FloatMove) FloatMoveStep { return FloatMoveStep{Status: m.Status, Code: m.Code} }
 
-func (f *Float) token(move uuid.UUID) string {
-	h := hmac.New(sha256.New, f.CallbackKey)
-	h.Write([]byte("kivuko float callback " + move.String()))
-	return hex.EncodeToString(h.Sum(nil))
+// addressed returns a movement with the tokens of its callback addresses.
+func (f *Float) addressed(m exchange.FloatMove) exchange.FloatMove {
+	m.CallbackToken, m.StatusToken = derivedToken(f.CallbackKey, "float result", m.ID), derivedToken(f.CallbackKey, "float answer", m.ID)
+	return m
 }
 
 // SubmitFloatMove asks the operator for a movement, at most once, because the operator accepts no id of ours here. Before the
-// call the row is set to unknown, so that a later run does not ask again.
+// call the row is set to unknown, so that a later run does not ask again. The status stays created, and nothing is asked, while
+// the database is not released.
 func (f *Float) SubmitFloatMove(ctx context.Context, id uuid.UUID) (FloatMoveStep, error) {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
-	m, first, err := f.Store.ClaimFloatMove(ctx, id, f.token(id))
+	m, first, err := f.Store.ClaimFloatMove(ctx, f.addressed(exchange.FloatMove{ID: id}))
+	if exchange.CodeOf(err) == exchange.CodeSuspended { // another run asks when the database is released
+		m, err = f.Store.FloatMove(ctx, id)
+		return stepOf(m), Failure(ctx, err)
+	}
 	if err != nil {
 		return FloatMoveStep{}, Failure(ctx, err)
 	}
 	var s exchange.Submission
 	switch {
 	case first:
-		m.CallbackToken = f.token(id)
-		s = f.Operator.MoveFloat(ctx, m)
+		s = f.Operator.MoveFloat(ctx, f.addressed(m))
 		leave(ctx, s)
 	case m.Status == exchange.FloatUnknown && activity.HasHeartbeatDetails(ctx):
 		var h submissionDetails
@@ -223,8 +242,8 @@ type CheckFloatMoveInput struct {
 // floatQuestions is the number of queries after which an alert about a movement is logged.
 const floatQuestions = 8
 
-// CheckFloatMove checks the outcome of a movement. It is booked when its result and the answer to a query agree, because
-// anybody who learns the address could post either.
+// CheckFloatMove checks the outcome of a movement. It is booked when its result and the answer to a query of ours agree, because
+// anybody who learns the address could post a result.
 func (f *Float) CheckFloatMove(ctx context.Context, in CheckFloatMoveInput) (FloatMoveStep, error) {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
@@ -236,11 +255,10 @@ func (f *Float) CheckFloatMove(ctx context.Context, in CheckFloatMoveInput) (Flo
 		f.arrived(ctx, m)
 		return stepOf(m), nil
 	}
-	stored, err := f.Store.FloatCallbacks(ctx, m.ID)
+	v, err := f.judge(ctx, m.ID)
 	if err != nil {
 		return FloatMoveStep{}, Failure(ctx, err)
 	}
-	v := momo.JudgeFloat(reportsOf(ctx, f.Operator, m.ID, stored))
 	if v.State != momo.Pending {
 		to := exchange.FloatCompleted
 		if v.State == momo.Refused {
@@ -253,14 +271,30 @@ func (f *Float) CheckFloatMove(ctx context.Context, in CheckFloatMoveInput) (Flo
 		return stepOf(m), nil
 	}
 	if in.Ask {
-		m.CallbackToken = f.token(m.ID)
 		if m.Receipt = v.Result.Receipt; m.OriginatorID == "" {
 			m.OriginatorID = v.Result.Refs.OriginatorConversationID // its acknowledgement was lost
 		}
-		_ = f.Operator.QueryFloat(ctx, m) // its answer comes as a callback; a failed query is repeated
+		if answer := f.Operator.QueryFloat(ctx, f.addressed(m)); answer.Ticket != "" { // a failed query is repeated
+			if err := f.Store.SaveFloatQuery(ctx, m.ID, answer.Ticket); err != nil {
+				return FloatMoveStep{}, Failure(ctx, err)
+			}
+		}
 	}
 	if in.Questions >= floatQuestions {
 		activity.GetLogger(ctx).Error("ALERT the outcome of a float movement is unknown", "move", m.ID)
 	}
 	return stepOf(m), nil
+}
+
+// judge weighs the operator's reports about a movement.
+func (f *Float) judge(ctx context.Context, move uuid.UUID) (momo.Verdict, error) {
+	stored, err := f.Store.FloatCallbacks(ctx, move)
+	if err != nil {
+		return momo.Verdict{}, err
+	}
+	tickets, err := f.Store.FloatQueries(ctx, move)
+	if err != nil {
+		return momo.Verdict{}, err
+	}
+	return momo.JudgeFloat(answering(tickets, reportsOf(ctx, f.Operator, move, stored))), nil
 }

@@ -73,10 +73,11 @@ const (
 	PayoutPending    = string(momo.Pending)  // nothing is proven
 	PayoutDisputed   = string(momo.Disputed) // the sources contradict each other
 	PayoutFloatShort = "float_short"         // there is not enough float to pay it from
-	PayoutSuspended  = "suspended"           // nothing is paid out while the operator refuses our credential
+	PayoutSuspended  = "suspended"           // nothing is paid out while the operator refuses our credential, or the database is not released
 	PayoutHeld       = "held"                // the mobile money operator names another payer: our operator must decide
 	PayoutClaimed    = "claimed"             // a source claims that a refused payout of the object was made
 	PayoutTomorrow   = "tomorrow"            // the payee has reached the operator's daily limit
+	PayoutOverdue    = "overdue"             // the time for sending it was over
 	PayoutUncleared  = "uncleared"           // the sender of the crypto must be screened again
 )
 
@@ -93,6 +94,14 @@ type SubmitPayoutInput struct {
 	Object exchange.MomoObject `json:"object"`
 	Try    int                 `json:"try"`
 	Home   string              `json:"home"`
+	// Until is when nothing is sent any more: a step that hung, or that came back with a database, must not pay what its flow has
+	// given up. Zero sets no time.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// overdue reports whether nothing may be sent any more.
+func (in SubmitPayoutInput) overdue(now time.Time) bool {
+	return !in.Until.IsZero() && now.After(in.Until)
 }
 
 // PayoutStep is the result of a step of a payout attempt.
@@ -118,11 +127,10 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 	if owed.Paid {
 		return PayoutStep{State: PayoutPaid}, nil // by a late success of the previous try, for example
 	}
-	fresh := exchange.PaymentAttempt{
+	fresh := addressed(p.CallbackKey, exchange.PaymentAttempt{
 		ID: PayoutID(in.Object.ID, in.Try), Direction: exchange.Payout, Object: in.Object, Provider: p.Provider, Status: exchange.AttemptCreated,
 		Amount: owed.Amount, Phone: owed.Phone, Reference: owed.Reference, WorkflowID: in.Home, CreatedAt: p.Now(),
-	}
-	fresh.CallbackToken = payoutToken(p.CallbackKey, fresh.ID)
+	})
 	before, try, err := p.latest(ctx, in.Object.ID, in.Try)
 	var step PayoutStep
 	switch {
@@ -132,8 +140,10 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 		step, err = p.resume(ctx, before)
 	case owed.Claimed:
 		return PayoutStep{State: PayoutClaimed}, nil // the database refuses it too
+	case in.overdue(p.Now()):
+		return PayoutStep{State: PayoutOverdue, Class: exchange.ClassOverdue}, nil
 	default:
-		step, err = p.begin(ctx, in.Object, fresh)
+		step, err = p.begin(ctx, in, fresh)
 	}
 	if step.AttemptID != uuid.Nil {
 		step.Try = max(try, in.Try)
@@ -158,8 +168,8 @@ func (p *Payouts) latest(ctx context.Context, object uuid.UUID, try int) (last e
 }
 
 // begin stores an attempt and sends it, unless the database says why not now.
-func (p *Payouts) begin(ctx context.Context, of exchange.MomoObject, fresh exchange.PaymentAttempt) (PayoutStep, error) {
-	stored, err := p.Store.BeginPayout(ctx, of, fresh)
+func (p *Payouts) begin(ctx context.Context, in SubmitPayoutInput, fresh exchange.PaymentAttempt) (PayoutStep, error) {
+	stored, err := p.Store.BeginPayout(ctx, in.Object, fresh)
 	switch code := exchange.CodeOf(err); {
 	case code == exchange.CodeInsufficientFunds:
 		return PayoutStep{State: PayoutFloatShort, Class: exchange.ClassFloat}, nil
@@ -175,20 +185,27 @@ func (p *Payouts) begin(ctx context.Context, of exchange.MomoObject, fresh excha
 		return PayoutStep{State: PayoutHeld}, nil
 	case stored.CallbackToken == "": // another run wrote it a moment ago, and may be sending it
 		return p.resume(ctx, stored)
+	case in.overdue(p.Now()): // this run hung after it wrote the row, and has sent nothing
+		return p.kept(ctx, stored, exchange.Submission{State: exchange.Refused, Code: string(exchange.ClassOverdue), Class: exchange.ClassBusy, Text: "not sent in time"})
 	}
 	return p.kept(ctx, stored, p.Operator.SubmitPayout(ctx, stored))
 }
 
-// suspended returns why nothing was sent: the breaker is open, or another payout is on trial.
+// suspended returns why nothing was sent: the database is not released, the breaker is open, or another payout is on trial.
 func (p *Payouts) suspended(ctx context.Context) (PayoutStep, error) {
 	b, err := p.Store.Breaker(ctx, p.Provider)
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
-	if b.State() == exchange.BreakerOpen {
-		return PayoutStep{State: PayoutSuspended, Class: exchange.ClassCredential}, nil
+	class := exchange.ClassTrial
+	switch b.State() {
+	case exchange.BreakerMoved:
+		class = exchange.ClassDatabase
+	case exchange.BreakerOpen:
+		class = exchange.ClassCredential
+	case exchange.BreakerTrial, exchange.BreakerClosed:
 	}
-	return PayoutStep{State: PayoutSuspended, Class: exchange.ClassTrial}, nil
+	return PayoutStep{State: PayoutSuspended, Class: class}, nil
 }
 
 // resume continues an attempt whose row an earlier run wrote.

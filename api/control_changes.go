@@ -93,6 +93,7 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 				s.log.Warn("the flow of a movement of float was not started; the next check of the float starts it", "move", change.ID, "error", err)
 			}
 		}
+		s.wakeReleased(c.ctx, change)
 		s.notifyOfDecision(c, change)
 		s.passAttestationOn(c, change)
 		s.passAddressOn(c, change)

@@ -45,6 +45,9 @@ func (s *server) breakerCheck(state *atomic.Value) func(context.Context) error {
 			return err
 		}
 		state.Store(string(b.State()))
+		if b.State() == exchange.BreakerMoved {
+			return exchange.Errorf(exchange.CodeSuspended, "Nothing is requested of the mobile money operator: the database is another one than before.")
+		}
 		if b.State() != exchange.BreakerClosed {
 			return exchange.Errorf(exchange.CodeSuspended, "The breaker of payouts is in state %s: the mobile money operator refused our credentials with %s.", b.State(), b.Code)
 		}

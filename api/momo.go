@@ -165,7 +165,7 @@ func (s *server) closeBreaker(c *call) error {
 // wakeSuspended notifies the first of the flows that the breaker parked to try again. The others are notified when its
 // payout was accepted. WatchFloat repeats lost notifications.
 func (s *server) wakeSuspended(ctx context.Context, b exchange.Breaker) {
-	waiting, err := s.Store.SuspendedBefore(ctx, b.ClosedAt, b.Wakeups())
+	waiting, err := s.Store.SuspendedBefore(ctx, b.ResumedAt(), b.Wakeups())
 	if err != nil {
 		s.log.Warn("the flows that the breaker parked could not be listed", "error", err)
 	}
@@ -174,6 +174,37 @@ func (s *server) wakeSuspended(ctx context.Context, b exchange.Breaker) {
 			s.log.Warn("a flow was not notified that the breaker is closed", "flow", w.WorkflowID, "error", err)
 		}
 	}
+}
+
+// releaseDatabase proposes that requests to the mobile money operator go out again, after the database was put back. A second
+// officer confirms it.
+func (s *server) releaseDatabase(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	note := f.line("note", true, maxNoteLength)
+	if err := f.done(); err != nil {
+		return err
+	}
+	waits, err := s.Store.ProposeRelease(c.ctx, note, c.who)
+	if err != nil {
+		return err
+	}
+	return answerPending(c, waits)
+}
+
+// wakeReleased notifies the flows that waited for the release of the database.
+func (s *server) wakeReleased(ctx context.Context, change exchange.ControlChange) {
+	if change.Kind != exchange.ControlDatabaseRelease || change.Status != exchange.ControlConfirmed {
+		return
+	}
+	b, err := s.Store.Breaker(ctx, s.Config.Operator)
+	if err != nil {
+		s.log.Warn("the flows that the database's release lets go on were not notified; the next check of the float notifies them", "error", err)
+		return
+	}
+	s.wakeSuspended(ctx, b)
 }
 
 // moveFloat moves money to the account that pays out. A large movement waits for a second officer.
@@ -385,6 +416,7 @@ func (s *server) momoRoutes() []route {
 		},
 		{method: post, path: floatMovesPath + "/{id}/settle", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired, handle: s.settleFloatMove},
 		{method: post, path: auth + "/momo/breaker/close", action: exchange.ActCloseBreaker, limit: limitGeneral, key: keyOptional, handle: s.closeBreaker},
+		{method: post, path: auth + "/momo/release", action: exchange.ActReleaseDatabase, limit: limitGeneral, key: keyOptional, handle: s.releaseDatabase},
 		{method: get, path: auth + "/momo/terms", one: true, action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listTerms},
 		{method: post, path: auth + "/momo/terms", action: exchange.ActWriteMomoTerms, limit: limitGeneral, key: keyOptional, handle: s.proposeTerms},
 		{method: post, path: auth + "/treasury/allocations", action: exchange.ActAllocate, limit: limitGeneral, key: keyRequired, handle: s.allocate},

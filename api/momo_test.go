@@ -76,7 +76,7 @@ func TestFloatIsMoved(t *testing.T) {
 	c.do(get, movesPath+"/"+newID().String(), nil, colleague.auth()).refused(exchange.CodeNotFound)
 	ask(c.admin, map[string]any{"amount": "60000"}, "two").refused(exchange.CodeConflict)
 	id := uuid.MustParse(first["id"].(string))
-	if _, _, err := c.store.ClaimFloatMove(t.Context(), id, strings.Repeat("a", 64)); err != nil {
+	if _, _, err := c.store.ClaimFloatMove(t.Context(), exchange.FloatMove{ID: id, CallbackToken: strings.Repeat("a", 64), StatusToken: strings.Repeat("b", 64)}); err != nil {
 		t.Fatal(err)
 	}
 	shown := c.do(get, floatPath, nil, colleague.auth()).want(http.StatusOK).object()
@@ -222,7 +222,7 @@ func TestTreasuryIsAllocatedByTwo(t *testing.T) {
 func TestFloatCallbacksAreStored(t *testing.T) {
 	w := newHarness(t)
 	id, token := w.movedFloat(), strings.Repeat("b", 64)
-	if _, _, err := w.store.ClaimFloatMove(t.Context(), id, token); err != nil {
+	if _, _, err := w.store.ClaimFloatMove(t.Context(), exchange.FloatMove{ID: id, CallbackToken: token, StatusToken: token[1:] + "0"}); err != nil {
 		t.Fatal(err)
 	}
 	w.do(post, "/api/v1/callbacks/momo/"+token+"/result", `{"Result":{}}`).want(http.StatusOK)

@@ -123,8 +123,8 @@ func statusWords() []word {
 func detailWords() []word {
 	return []word{
 		{
-			"BreakerState", "Whether payouts by mobile money are made: all (closed), one at a time until the operator accepts one (trial), or none (open). While it is open, sales by mobile money are refused with payout_suspended.",
-			text(exchange.BreakerClosed, exchange.BreakerTrial, exchange.BreakerOpen), false,
+			"BreakerState", "Whether payouts by mobile money are made: all (closed), one at a time until the operator accepts one (trial), or none (open). While it is open, sales by mobile money are refused with payout_suspended. moved: the database was put back from a backup, and nothing is requested of the operator until two officers release it.",
+			text(exchange.BreakerClosed, exchange.BreakerTrial, exchange.BreakerOpen, exchange.BreakerMoved), false,
 		},
 		{"C2BChannel", "What reported a payment: the prompt of an order (booking), a notice of the operator (confirmation), or the operator's list (statement).", c2bChannels, false},
 		{

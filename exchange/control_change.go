@@ -23,6 +23,7 @@ const (
 	ControlPayoutAttestation  ControlKind = "payout_attestation"  // the outcome of a payout that the operator does not report
 	ControlOrderAddress       ControlKind = "order_address"       // another address for the crypto of a purchase that can't be sent
 	ControlRefundDecision     ControlKind = "refund_decision"     // a large refund by mobile money, or the payee of one
+	ControlDatabaseRelease    ControlKind = "database_release"    // requests to the operator from another database than before
 )
 
 // ControlStatus is the state of a change of the controls.
@@ -39,7 +40,7 @@ const (
 func ControlKinds() []ControlKind {
 	return []ControlKind{
 		ControlHouseLimits, ControlUserLimits, ControlStaffAccess, ControlMomoTerms, ControlTreasuryAllocation, ControlFloatMove,
-		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision,
+		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 	}
 }
 

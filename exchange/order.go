@@ -112,7 +112,7 @@ const (
 	WaitDepositFinality = "deposit_finality" // it was seen in a block that may still be undone
 	WaitPayout          = "payout"           // the payout is on its way
 	WaitFloat           = "float"            // the float at the operator is too small for the payout
-	WaitSuspended       = "payout_suspended" // the operator refuses our credentials, and all payouts are suspended
+	WaitSuspended       = "payout_suspended" // the operator refuses our credentials, or the database is not released: all payouts are suspended
 	WaitPayeeDay        = "payee_day"        // the payee has reached the operator's daily limit
 	WaitBank            = "bank"             // an officer must pay by bank
 	WaitBankSecond      = "bank_second"      // a second officer must confirm the bank payment

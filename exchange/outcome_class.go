@@ -38,6 +38,8 @@ const (
 
 // The classes of a payout that was not sent.
 const (
+	ClassDatabase OutcomeClass = "database"  // the database is another one than before
+	ClassOverdue  OutcomeClass = "overdue"   // the step was carried out later than its flow expected
 	ClassTrial    OutcomeClass = "trial"     // another payout is on trial, after our credential was refused
 	ClassPayeeDay OutcomeClass = "payee_day" // the payee has reached the operator's daily limit
 )

@@ -68,6 +68,7 @@ const (
 	ActReadFloat            Action = "float.read" // the float, the breaker and the terms of mobile money
 	ActMoveFloat            Action = "float.move"
 	ActCloseBreaker         Action = "breaker.close"
+	ActReleaseDatabase      Action = "database.release"
 	ActWriteMomoTerms       Action = "momo_terms.write"
 	ActAllocate             Action = "treasury.allocate"
 )
@@ -172,11 +173,13 @@ var policy = map[Action]grants{
 	ActReadWebhooks:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
 	ActWriteWebhooks: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
 	// The house's money at the operator. Large moves and new terms need two officers.
-	ActReadFloat:      {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	ActMoveFloat:      {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	ActCloseBreaker:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	ActWriteMomoTerms: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	ActAllocate:       {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadFloat:    {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActMoveFloat:    {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActCloseBreaker: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	// Two officers, who compared the operator's statement with the books.
+	ActReleaseDatabase: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActWriteMomoTerms:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActAllocate:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},

@@ -33,6 +33,8 @@ func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange
 		return none, t.applyAttestation(ctx, c, by)
 	case exchange.ControlRefundDecision:
 		return none, t.applyRefundDecision(ctx, c)
+	case exchange.ControlDatabaseRelease:
+		return none, t.applyRelease(ctx, c)
 	}
 	return none, exchange.Errorf(exchange.CodeInternal, "unknown kind of control change: %s", c.Kind)
 }

@@ -18,7 +18,8 @@ const (
 	codeForeignGas = "KV005"
 	// codeTwoOfficers is raised when a control would be loosened without a second officer, or by one who no longer may.
 	codeTwoOfficers = "KV006"
-	// codeSuspended is raised when a payout would begin while the provider refuses our credential.
+	// codeSuspended is raised when a payout would begin while the provider refuses our credential, and when anything would be
+	// requested of it from another database than the one that was released.
 	codeSuspended = "KV055"
 	// codePayeeDay is raised when a payout would bring its payee above the mobile money operator's daily limit.
 	codePayeeDay = "KV056"
@@ -41,7 +42,7 @@ func translate(err error, what string) error {
 	case pe.Code == codeTwoOfficers:
 		return exchange.Wrap(exchange.CodeForbidden, pe, "This needs two authorised officers.")
 	case pe.Code == codeSuspended:
-		return exchange.Wrap(exchange.CodeSuspended, pe, "Payouts are suspended: the mobile money operator refuses our credentials.")
+		return exchange.Wrap(exchange.CodeSuspended, pe, "Payouts are suspended: the mobile money operator refuses our credentials, or the database was put back and is not released yet.")
 	case pe.Code == codePayeeDay:
 		return exchange.Wrap(exchange.CodeLimitReached, pe, "The payee has reached the mobile money operator's daily limit. The payout can be made tomorrow.")
 	case pe.Code == codeIllegalTransition:

@@ -11,22 +11,27 @@ import (
 
 const breakerColumns = `provider, hits, trial, code, opened_at, closed_at, closed_by, note`
 
+// Whether the database may send, which holds for all providers.
+const releaseColumns = `NOT database_released() AS moved, (SELECT max(released_at) FROM database_releases WHERE change_id IS NOT NULL) AS released_at`
+
 func breakerSnapshot(b exchange.Breaker) map[string]any {
 	return map[string]any{"provider": b.Provider, "state": b.State(), "code": b.Code, "note": b.Note}
 }
 
-const readBreaker = `SELECT ` + breakerColumns + ` FROM momo_breakers WHERE provider = $1`
+const (
+	readBreaker = `SELECT ` + breakerColumns + `, ` + releaseColumns + ` FROM momo_breakers WHERE provider = $1`
+	noBreaker   = `SELECT $1::text AS provider, 0 AS hits, false AS trial, '' AS code, NULL::timestamptz AS opened_at, NULL::timestamptz AS closed_at,
+		NULL::uuid AS closed_by, '' AS note, ` + releaseColumns
+)
 
 // Breaker is the circuit breaker of a provider's payouts; closed where no payout was ever refused.
 func (s *Store) Breaker(ctx context.Context, provider string) (exchange.Breaker, error) {
 	var r exchange.Breaker
 	err := s.db.Get(ctx, &r, readBreaker, provider)
-	if err := translate(err, "breaker"); exchange.CodeOf(err) == exchange.CodeNotFound {
-		return exchange.Breaker{Provider: provider}, nil
-	} else if err != nil {
-		return exchange.Breaker{}, err
+	if exchange.CodeOf(translate(err, "breaker")) == exchange.CodeNotFound {
+		err = s.db.Get(ctx, &r, noBreaker, provider)
 	}
-	return r, nil
+	return r, translate(err, "breaker")
 }
 
 const insertCredentialHit = `INSERT INTO momo_credential_hits (attempt_id, code) SELECT id, $2 FROM payment_attempts

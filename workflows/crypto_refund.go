@@ -25,6 +25,7 @@ type cryptoRefund struct {
 	commands  *commands
 	approvals *refundApprovals // receives the officers' decisions
 	until     waiting
+	resumed   *bool // set by a signal to look again whether the payment is being carried out
 	// paid settles a payout that an operator proves to have been made after all, and reports whether it is settled. It is nil
 	// when there was no payout.
 	paid func(workflow.Context, activities.Proof) bool
@@ -74,7 +75,8 @@ func (b *cryptoRefund) send(ctx workflow.Context) {
 	in := CryptoPayoutInput{PaymentID: b.state.PaymentID, OrderID: b.orderID, RefundID: b.refundID, Network: b.state.Network}
 	c := child{
 		summary: "Return crypto", priority: fairness(priorityRefund, b.merchant),
-		shown: attributes(StageRefund, WaitsForChain, AttrNetwork.ValueSet(string(b.state.Network)), AttrMerchantID.ValueSet(b.merchant.String())),
+		shown:   attributes(StageRefund, WaitsForChain, AttrNetwork.ValueSet(string(b.state.Network)), AttrMerchantID.ValueSet(b.merchant.String())),
+		resumed: b.resumed,
 	}
 	result, err := carry(ctx, in, c, b.until)
 	if err == nil && result.Completed {

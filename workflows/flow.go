@@ -25,6 +25,7 @@ type flow struct {
 	// mark writes what the object waits for into its row. It is nil where the row has no such column.
 	mark func(ctx workflow.Context, detail string)
 
+	resumed bool // a signal came to look again at what the flow waits for
 	floated bool // a signal came that there may be more float, or that the breaker was closed
 }
 
@@ -36,6 +37,7 @@ func (f *flow) reach(ctx workflow.Context, id, about string, objects func() []ac
 		return err
 	}
 	f.commands.about.about = about
+	woken(ctx, "resume", SignalResume, func(workflow.Context) { f.resumed = true })
 	return nil
 }
 

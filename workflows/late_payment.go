@@ -190,18 +190,32 @@ func (f *latePayment) giveBack(ctx workflow.Context, refundID uuid.UUID) {
 	f.back.run(ctx)
 }
 
-// wakeHome signals the flow of the order, or of the other object, that the attempt paid it while it was still waiting.
+// wakeHome signals the flow of the order, or of the other object, that the attempt paid it while it was still waiting. If that
+// flow is gone, this one parks until it is there again: somebody has paid, and nobody would carry the object on.
 func (f *latePayment) wakeHome(ctx workflow.Context) {
 	home := f.found.Home
 	if home == "" {
 		home = OnRampID(f.found.Order.OrderID)
 	}
-	ref := CallbackRef{AttemptID: f.in.AttemptID}
-	err := workflow.SignalExternalWorkflow(ctx, home, "", SignalCallback, ref).Get(ctx, nil)
-	if err != nil {
-		workflow.GetLogger(ctx).Warn("the flow that waits for the payment could not be notified", "error", err)
+	began := workflow.Now(ctx)
+	for {
+		ref := CallbackRef{AttemptID: f.in.AttemptID}
+		err := workflow.SignalExternalWorkflow(ctx, home, "", SignalCallback, ref).Get(ctx, nil)
+		if err == nil {
+			f.commands.unpark(ctx, WaitsForNothing)
+			return
+		}
+		f.commands.park(ctx, ReasonFlowGone, err)
+		f.callbacks = nil
+		waiting(f.until).pause(ctx, slower(ctx, homePause, began), "Notify the flow that waits for the payment again", f.commands.hasDecision)
+		if f.commands.hasDecision() {
+			f.commands.take()
+		}
 	}
 }
+
+// homePause is between tries to notify the flow of an object that was paid. A missing one is started again meanwhile.
+const homePause = 5 * time.Minute
 
 // passCallbacks passes callbacks on to the refund.
 func (f *latePayment) passCallbacks(ctx workflow.Context) {

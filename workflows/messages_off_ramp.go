@@ -14,6 +14,9 @@ const UpdateConfirmBank = "confirm-bank"
 // is in the row.
 const SignalRefundAddress = "refund-address"
 
+// SignalResume makes a flow look again whether the child that it waits for runs. It has no argument.
+const SignalResume = "resume"
+
 // SignalFloat notifies a flow that there may be more payout float now. It has no argument.
 const SignalFloat = "float"
 

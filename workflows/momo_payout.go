@@ -69,6 +69,8 @@ const (
 	payoutLookPause = 2 * time.Minute
 	payoutQuestions = 5 // until the flow parks
 	payoutSlowLook  = 30 * time.Minute
+	// submitWithin is how long after a try began its payout may be sent. A later step sends nothing, and another try begins.
+	submitWithin = 15 * time.Minute
 )
 
 // momoPayout is one attempt to pay out an object, from its submission to its outcome.
@@ -118,7 +120,7 @@ func (f *momoPayout) result() MomoPayoutResult {
 func (f *momoPayout) see(ctx workflow.Context) error {
 	f.began = workflow.Now(ctx)
 	f.commands.describe(ctx, f.card())
-	in := activities.SubmitPayoutInput{Object: f.in.Object, Try: f.in.Try, Home: f.in.Home}
+	in := activities.SubmitPayoutInput{Object: f.in.Object, Try: f.in.Try, Home: f.in.Home, Until: f.began.Add(submitWithin)}
 	var err error
 	if f.step, err = step(ctx, rail, "Send the payout", payouts.SubmitPayout, in); err != nil {
 		return err

@@ -65,6 +65,7 @@ func (p *momoTries) pay(ctx workflow.Context) (MomoPayoutResult, error) {
 	if p.commands.reason == "" {
 		p.commands.describe(ctx, p.card("the mobile money operator", time.Time{}))
 	}
+	p.child.resumed = &p.resumed
 	return runWatched(ctx, p.child, MomoPayout, p.in, p.until, func(running bool) { p.running = running })
 }
 
@@ -78,6 +79,7 @@ func (p *momoTries) unpaid(ctx workflow.Context, r MomoPayoutResult) {
 	full := r.Class == exchange.ClassPayeeDay && !p.full
 	p.full = full
 	switch {
+	case r.Class == exchange.ClassOverdue: // nothing was sent: the next try has a time of its own
 	case p.own != nil && p.own(ctx, r):
 	case full:
 		p.awaitDay(ctx)
@@ -111,15 +113,16 @@ func since(ctx workflow.Context, before time.Time, holds bool) time.Time {
 }
 
 // park waits for an operator's decision and carries it out; one that can't be carried out parks the flow again. A payout
-// that waits for our credential also goes on after a signal that the breaker was closed, and one that a source claims to be
+// that waits for our credential, or for the database's release, also goes on after a signal that payouts resume, and one that a source claims to be
 // made is checked from time to time, because the check of late evidence does not notify this flow.
 func (p *momoTries) park(ctx workflow.Context, r MomoPayoutResult, cause error) {
 	reason, detail := Reason(r.Reason), exchange.WaitOperator
-	if r.Class == exchange.ClassCredential && !r.Refused {
+	suspended := r.Class == exchange.ClassCredential || r.Class == exchange.ClassDatabase
+	if suspended && !r.Refused {
 		detail = exchange.WaitSuspended
 	}
 	woken := func() bool {
-		return p.commands.hasDecision() || (p.floated && r.Class == exchange.ClassCredential)
+		return p.commands.hasDecision() || (p.floated && suspended)
 	}
 	for {
 		p.commands.park(ctx, reason, cause)

@@ -59,9 +59,10 @@ func (f *onRamp) run(ctx workflow.Context) (OnRampResult, error) {
 	if f.refusal != nil {
 		return f.finish(ctx)
 	}
+	f.rejoin(ctx)
 	f.collect(ctx)
 	f.watchOthers(ctx)
-	if f.payment.PaymentID != uuid.Nil {
+	if f.payment.PaymentID != uuid.Nil && !exchange.OnRampMachine.Terminal(f.order.Status) {
 		f.deliver(ctx)
 	}
 	for _, id := range f.owed {
@@ -81,6 +82,26 @@ func (f *onRamp) open(ctx workflow.Context) {
 		show(ctx, attributesOf(f.order)...)
 	}
 	f.showWait(ctx, "the payer", f.order.ExpiresAt)
+}
+
+// rejoin finds what an earlier run of the flow did: it was terminated, or reset to its beginning. An order that was just opened
+// has nothing to find.
+func (f *onRamp) rejoin(ctx workflow.Context) {
+	if f.pending() && f.order.Detail == exchange.WaitPrompt {
+		return
+	}
+	before := mustStep(ctx, &f.flow, database, "Find what an earlier run did", orders.PurchaseProgress, activities.OrderInput{OrderID: f.order.OrderID})
+	f.owed = before.Owed
+	for n := 1; n <= before.Prompts; n++ {
+		f.prompts = append(f.prompts, &prompt{id: activities.CollectionID(f.order.OrderID, n), open: true, since: workflow.Now(ctx)})
+		if f.pending() {
+			f.submit(ctx, n) // which sends nothing again
+			f.look(ctx, f.prompts[n-1], false)
+		}
+	}
+	if !f.pending() {
+		f.recall(ctx)
+	}
 }
 
 // deliver pays out the crypto and settles with the vendor. Only an operator can end it otherwise.

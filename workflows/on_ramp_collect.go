@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,7 +28,7 @@ var quickLooks = []time.Duration{15 * time.Second, 30 * time.Second, 45 * time.S
 // collect prompts the payer until the order is paid or has ended. A callback only wakes it; what counts is the result of
 // ConfirmPayment. The order's expiry ends the wait, but never while a debit is possible.
 func (f *onRamp) collect(ctx workflow.Context) {
-	if workflow.Now(ctx).Before(f.order.ExpiresAt) {
+	if f.pending() && len(f.prompts) == 0 && workflow.Now(ctx).Before(f.order.ExpiresAt) {
 		f.prompt(ctx)
 	}
 	for f.pending() {
@@ -176,7 +177,7 @@ func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmI
 func (f *onRamp) paid(ctx workflow.Context, p *prompt, c activities.Confirmed) {
 	p.open = false
 	f.payment, f.order.OrderState = c, c.Order
-	if c.RefundID != uuid.Nil {
+	if c.RefundID != uuid.Nil && !slices.Contains(f.owed, c.RefundID) {
 		f.owed = append(f.owed, c.RefundID)
 	}
 	f.commands.unpark(ctx, WaitsForChain)

@@ -100,6 +100,7 @@ func (f *ramp) payOutCrypto(ctx workflow.Context, payment uuid.UUID, verb, to st
 		priority: fairness(priorityOrder, f.order.MerchantID),
 		shown: attributes(StagePayout, WaitsForChain, AttrNetwork.ValueSet(string(f.order.Network)), AttrAsset.ValueSet(string(f.order.Asset)),
 			AttrMerchantID.ValueSet(f.order.MerchantID.String())),
+		resumed: &f.resumed,
 	}
 	var result CryptoPayoutResult
 	f.must(ctx, c.summary, func() (err error) {

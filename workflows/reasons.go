@@ -46,6 +46,7 @@ const (
 	ReasonRefundUnknown  Reason = "refund-unknown"
 	ReasonRefundDisagree Reason = "refund-disagree"
 	ReasonLateMoney      Reason = "late-money"
+	ReasonFlowGone       Reason = "flow-gone"
 	ReasonStepFailed     Reason = "step-failed"
 
 	ReasonDepositsStalled   Reason = "deposits-stalled"
@@ -202,6 +203,11 @@ var onRampGuide = map[Reason]advice{
 		"Money arrived for an order that had already ended or been paid.",
 		"Send refund to return it, or resolve with a note to leave it as it is.",
 		[]string{activities.VerbRefund, activities.VerbResolve},
+	},
+	ReasonFlowGone: {
+		"A payment arrived for an order whose flow is gone: it was terminated, or lost with a database that was put back.",
+		"Flows that are missing are started again within minutes, and kivuko resume does it at once; then this one goes on by itself. Send retry to try at once.",
+		[]string{activities.VerbRetry},
 	},
 	ReasonScreening: {
 		"The screening service gave no answer about the recipient of a transfer.",

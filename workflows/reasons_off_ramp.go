@@ -40,8 +40,8 @@ var offRampGuide = map[Reason]advice{
 		"Check whether other payouts succeed. If not, correct the credentials; the flow goes on by itself when the open breaker is closed. Otherwise send retry for another payout, or refund to return the crypto.", retryOrRefund,
 	},
 	ReasonMomoSuspended: {
-		"The mobile money operator refuses our credentials, so no payout is sent.",
-		"Correct the credentials and close the breaker: the flow goes on by itself. Send retry to try at once, or refund to return the crypto.", retryOrRefund,
+		"The mobile money operator refuses our credentials, or the database was put back from a backup, so no payout is sent.",
+		"Correct the credentials and close the breaker, or have the database released by two officers: the flow goes on by itself. Send retry to try at once, or refund to return the crypto.", retryOrRefund,
 	},
 	ReasonMomoPayeeLimit: {
 		"The payout would exceed a limit of the customer's mobile money account.",

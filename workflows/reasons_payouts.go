@@ -28,8 +28,8 @@ var payoutGuide = map[Reason]advice{
 		"Check whether other payouts succeed. If not, correct the credentials; the flow goes on by itself when the open breaker is closed. Otherwise send retry for another payout, or pay by other means and send resolve with the receipt as the note.", retryOrResolve,
 	},
 	ReasonRefundSuspended: {
-		"The mobile money operator refuses our credentials, so no refund is sent.",
-		"Correct the credentials and close the breaker: the flow goes on by itself. Send retry to try at once.",
+		"The mobile money operator refuses our credentials, or the database was put back from a backup, so no refund is sent.",
+		"Correct the credentials and close the breaker, or have the database released by two officers: the flow goes on by itself. Send retry to try at once.",
 		[]string{activities.VerbRetry},
 	},
 	ReasonRefundPayeeLimit: {

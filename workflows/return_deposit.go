@@ -82,7 +82,7 @@ func (f *returnDeposit) run(ctx workflow.Context) ReturnDepositResult {
 	if f.refusal != nil {
 		return ReturnDepositResult{Outcome: OutcomeRefused}
 	}
-	back := &cryptoRefund{refundID: f.refund.RefundID, orderID: f.refund.OrderID, commands: f.commands, approvals: &f.approvals, until: patiently}
+	back := &cryptoRefund{refundID: f.refund.RefundID, orderID: f.refund.OrderID, commands: f.commands, approvals: &f.approvals, until: patiently, resumed: &f.resumed}
 	back.run(ctx)
 	return ReturnDepositResult{RefundID: f.refund.RefundID, Outcome: OutcomeReturned}
 }
@@ -108,7 +108,7 @@ func (f *returnDeposit) sweep(ctx workflow.Context, p activities.PaymentApproved
 	in := CryptoPayoutInput{PaymentID: p.PaymentID, ExceptionID: f.in.ExceptionID, Network: p.Network}
 	c := child{
 		summary: "Move crypto to the treasury", priority: fairness(priorityOrder, uuid.Nil),
-		shown: attributes(StageSweep, WaitsForChain, AttrNetwork.ValueSet(string(p.Network))),
+		shown: attributes(StageSweep, WaitsForChain, AttrNetwork.ValueSet(string(p.Network))), resumed: &f.resumed,
 	}
 	result, err := carry(ctx, in, c, patiently)
 	if err == nil && result.Completed {

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"errors"
 	"testing"
 
 	"kivuko/activities"
@@ -26,6 +27,25 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 			refunded(price)(t, w)
 			exception(exchange.ExcLate, exchange.ExcRefunded)(t, w)
 			c.ends(t, outcome, workflows.LateRefunded)
+		}},
+		// The flow of an order that was paid late while it waited is there again before the retry.
+		workflows.ReasonFlowGone: {onlyRetry, func(t *testing.T, c *parkedCommand) {
+			w := newHarness(t)
+			a := w.failsSoftly(w.request, "")
+			w.env.OnSignalExternalWorkflow("default-test-namespace", workflows.OnRampID(a.OrderID), "", workflows.SignalCallback, workflows.CallbackRef{AttemptID: a.ID}).
+				Return(func(string, string, string, string, any) error {
+					if c.mended() {
+						return nil
+					}
+					return errors.New("no such flow")
+				})
+			w.at(0, w.pay(a, payer{}))
+			c.await(t, w.env, w.signs, workflows.LatePaymentID(a.ID), func() { w.command(c.verb) })
+			c.ends(t, w.late(t, a).Outcome, workflows.LateAccounted)
+			wants(c.verb, "")(t, w)
+			if o, err := w.store.OrderByID(t.Context(), a.OrderID); err != nil || o.Status != exchange.OrderProcessing {
+				t.Errorf("the order is %s, %v", o.Status, err)
+			}
 		}},
 		workflows.ReasonMomoLate:    lateClaim(exchange.MomoOrder),
 		workflows.ReasonMomoTwice:   latePaidTwice(exchange.MomoOrder, (*payoutHarness).sendsBack),

@@ -52,7 +52,12 @@ type child struct {
 	summary  string // shown in the Web UI
 	priority temporal.Priority
 	shown    temporal.SearchAttributes
+	// resumed is set by a signal to look again whether the child runs; nil where none comes.
+	resumed *bool
 }
+
+// lookAgain reports whether the signal came.
+func (c child) lookAgain() bool { return c.resumed != nil && *c.resumed }
 
 func (c child) execute(ctx workflow.Context, flow, in any) workflow.ChildWorkflowFuture {
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -106,7 +111,7 @@ func runWatched[In, Out any](
 			until(ctx, future.GetChildWorkflowExecution().IsReady)
 			running(true)
 		}
-		until(ctx, future.IsReady)
+		future = join(ctx, c, flow, in, until, future)
 		var out Out
 		err := future.Get(ctx, &out)
 		busy := temporal.IsWorkflowExecutionAlreadyStartedError(err)
@@ -117,6 +122,25 @@ func runWatched[In, Out any](
 			return out, err
 		}
 		await(ctx, slower(ctx, childBusyPause, began), "Wait for the earlier "+c.id, func() bool { return false })
+	}
+}
+
+// join waits for a child. After a signal to look again it starts the child once more: one that has ended unseen, as after a reset
+// of the parent, runs again and returns what it finds, and one that still runs is waited for further.
+func join[In, Out any](
+	ctx workflow.Context, c child, flow func(workflow.Context, In) (Out, error), in In, until waiting, future workflow.ChildWorkflowFuture,
+) workflow.ChildWorkflowFuture {
+	for {
+		until(ctx, func() bool { return future.IsReady() || c.lookAgain() })
+		if future.IsReady() {
+			return future
+		}
+		*c.resumed = false
+		again := c.execute(ctx, flow, in)
+		until(ctx, again.GetChildWorkflowExecution().IsReady)
+		if again.GetChildWorkflowExecution().Get(ctx, nil) == nil {
+			future = again
+		}
 	}
 }
 

@@ -168,7 +168,7 @@ func (f *transfer) payout(ctx workflow.Context) (CryptoPayoutResult, error) {
 	in := CryptoPayoutInput{PaymentID: f.row.PaymentID, TransferID: f.row.TransferID, Network: f.row.Network}
 	c := child{
 		summary: "Pay out " + f.row.Amount.String() + " " + string(f.row.Amount.Asset()), priority: fairness(priorityOrder, f.row.MerchantID),
-		shown: transferPayoutAttributes(f.row),
+		shown: transferPayoutAttributes(f.row), resumed: &f.resumed,
 	}
 	return carry(ctx, in, c, patiently)
 }

@@ -359,7 +359,7 @@ func lateAfter(t *testing.T, detail string) (*harness, exchange.PaymentAttempt) 
 	return w, w.failsSoftly(w.request, detail)
 }
 
-// failsSoftly opens an order whose prompt fails softly and which ends with the detail.
+// failsSoftly opens an order whose prompt fails softly and which ends with the detail; without one it goes on waiting.
 func (w *harness) failsSoftly(r exchange.OrderRequest, detail string) exchange.PaymentAttempt {
 	w.t.Helper()
 	ctx, actor := w.t.Context(), w.actor().Principal()
@@ -376,7 +376,7 @@ func (w *harness) failsSoftly(r exchange.OrderRequest, detail string) exchange.P
 	if err == nil {
 		a, err = w.store.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"})
 	}
-	if err == nil {
+	if err == nil && detail != "" {
 		_, err = w.store.CloseOrder(ctx, o.ID, exchange.OrderCancelled, detail, actor)
 	}
 	if err != nil {

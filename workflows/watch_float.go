@@ -116,7 +116,9 @@ func MoveFloat(ctx workflow.Context, in MoveFloatInput) (MoveFloatResult, error)
 		case exchange.FloatRefused, exchange.FloatCompleted, exchange.FloatFailed:
 			show(ctx, AttrStage.ValueSet(StageDone), AttrWaitingFor.ValueSet(WaitsForNothing))
 			return MoveFloatResult{Status: moved.Status, Code: moved.Code}, nil
-		case exchange.FloatCreated, exchange.FloatUnknown, exchange.FloatAccepted:
+		case exchange.FloatCreated: // nothing may be requested now; WatchFloat starts the next run
+			return MoveFloatResult{Status: moved.Status, Code: moved.Code}, nil
+		case exchange.FloatUnknown, exchange.FloatAccepted:
 		}
 		if looks-in.Looks >= moveRunLooks {
 			return MoveFloatResult{}, workflow.NewContinueAsNewError(ctx, TypeMoveFloat, MoveFloatInput{MoveID: in.MoveID, Looks: looks})

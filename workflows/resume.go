@@ -1,0 +1,39 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/temporal"
+
+	"kivuko/exchange"
+)
+
+// LiveFlow is the flow that carries a live row to its end, and what it is started with. Every flow finds in the rows what was
+// done before, so it may be started again at any point.
+type LiveFlow struct {
+	ID, Type, Summary string
+	Shown             temporal.SearchAttributes
+	Input             any
+}
+
+// LiveFlowOf returns the flow of a live row.
+func LiveFlowOf(r exchange.LiveRow) LiveFlow {
+	order := exchange.OrderRequest{
+		ID: r.ObjectID, CustomerID: r.OwnerID, OfferID: r.OfferID, Type: r.Type, FundWalletID: r.WalletID,
+		Seen: exchange.SeenOffer{Network: r.Network, Asset: r.Asset, MerchantID: r.MerchantID},
+	}
+	switch r.Kind {
+	case exchange.LivePurchase:
+		return LiveFlow{OnRampID(r.ObjectID), TypeOnRamp, "Purchase, started again", OnRampAttributes(order), OnRampInput{Request: order}}
+	case exchange.LiveSale:
+		return LiveFlow{OffRampID(r.ObjectID), TypeOffRamp, "Sale, started again", OffRampAttributes(order), OffRampInput{Request: order}}
+	case exchange.LiveTransfer:
+		in := TransferInput{Request: exchange.TransferRequest{ID: r.ObjectID, RequestedBy: r.OwnerID, Network: r.Network}}
+		return LiveFlow{TransferID(r.ObjectID), TypeTransfer, "Transfer, started again", TransferAttributes(in.Request), in}
+	case exchange.LiveLate:
+		in := LatePaymentInput{AttemptID: r.ObjectID, OrderID: r.OrderID}
+		return LiveFlow{LatePaymentID(r.ObjectID), TypeLatePayment, LatePaymentSummary, LatePaymentAttributes(), in}
+	case exchange.LiveReturn:
+		in := ReturnDepositInput{ExceptionID: r.ObjectID, RequestID: r.RequestID}
+		return LiveFlow{ReturnDepositID(r.ObjectID), TypeReturnDeposit, ReturnDepositSummary, ReturnDepositAttributes(r.Network, false), in}
+	}
+	return LiveFlow{}
+}
