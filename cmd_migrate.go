@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"time"
 
 	"kivuko/api"
+	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/worker"
 )
@@ -70,20 +73,41 @@ func runApply(ctx context.Context, p process, _ []string) error {
 	return worker.Apply(ctx, temporal, temporalConfig, p.log)
 }
 
-// runAuditVerify seals the rows that are not sealed yet and recomputes the whole hash chain.
-func runAuditVerify(ctx context.Context, p process, _ []string) error {
+// runAuditVerify recomputes the whole hash chain of the audit log, and looks for the head that was kept outside the database. Rows
+// that are not sealed yet are sealed first, unless the head is missing.
+func runAuditVerify(ctx context.Context, p process, args []string) error {
+	flags := flag.NewFlagSet("audit-verify", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the error says what is wrong
+	file := flags.String("head", p.config.Audit.Head, "file with the head of the log, as the worker of the flows keeps it")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("audit-verify: %w", err)
+	}
 	if err := p.config.check("audit-verify"); err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})
+	var kept exchange.AuditHead
+	if *file != "" {
+		var err error
+		if kept, err = headFile(*file).Kept(); err != nil {
+			return err
+		}
+	}
+	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log, AuditKeys: p.config.auditKeys()})
 	if err != nil {
 		return err
 	}
 	defer closing(p, db)
-	sealed, sealErr := db.SealAudit(ctx)
-	if err := errors.Join(sealErr, db.VerifyAudit(ctx)); err != nil {
+	if err := db.HasAuditHead(ctx, kept); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.out, "the audit log is unbroken (%d rows sealed now)\n", sealed)
+	sealed, sealErr := db.SealAudit(ctx)
+	if err := errors.Join(sealErr, db.VerifyAuditSince(ctx, kept)); err != nil {
+		return err
+	}
+	head, err := db.AuditHead(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "the audit log is unbroken (%d rows sealed now); its head is %d %s, by the key %s\n", sealed, head.N, head.Hash, head.Key)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"kivuko/api"
 	"kivuko/store"
+	"kivuko/webui"
 	"kivuko/worker"
 	"kivuko/workflows"
 )
@@ -30,7 +32,7 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 		return err
 	}
 	workflows.UseRunbooks(p.config.Runbooks)
-	db, err := openStore(ctx, p, store.Options{})
+	db, err := openStore(ctx, p, store.RoleAPI, store.Options{})
 	if err != nil {
 		return err
 	}
@@ -135,8 +137,9 @@ func serveAPI(ctx context.Context, p process, app *fiber.App, deps api.Deps) err
 	return g.Wait()
 }
 
-// runCodec serves the endpoint through which the Web UI reads payloads. It checks the access token like the API does. The
-// local stack's Web UI has no login and sends no token; there the loopback address is the guard.
+// runCodec serves the endpoint through which the Web UI reads payloads, and the Web UI itself behind the login of staff if its address
+// is configured. It checks the access token like the API does. The local stack's Web UI has no login and sends no token; there the
+// loopback address is the guard.
 func runCodec(ctx context.Context, p process, _ []string) error {
 	if err := p.config.check("codec"); err != nil {
 		return err
@@ -147,7 +150,7 @@ func runCodec(ctx context.Context, p process, _ []string) error {
 	}
 	authorize := func(*http.Request) error { return nil }
 	if !p.config.Codec.Open {
-		db, err := openStore(ctx, p, store.Options{})
+		db, err := openStore(ctx, p, store.RoleCodec, store.Options{})
 		if err != nil {
 			return err
 		}
@@ -156,7 +159,25 @@ func runCodec(ctx context.Context, p process, _ []string) error {
 			return err
 		}
 	}
-	return serveHTTP(ctx, p, p.config.Codec.Listen, worker.CodecHandler(codec, p.config.Codec.Origin, authorize))
+	if p.config.Codec.UI == "" {
+		return serveHTTP(ctx, p, p.config.Codec.Listen, worker.CodecHandler(codec, p.config.Codec.Origin, authorize))
+	}
+	gate, err := p.config.Codec.gate(codec, authorize)
+	if err != nil {
+		return err
+	}
+	return serveHTTP(ctx, p, p.config.Codec.Listen, gate)
+}
+
+// gate puts the Web UI and the codec endpoint behind the login of staff. Both addresses were checked with the configuration.
+func (c CodecConfig) gate(codec *worker.Codec, staff func(*http.Request) error) (http.Handler, error) {
+	ui, uiErr := url.Parse(c.UI)
+	site, siteErr := url.Parse(c.API)
+	if err := errors.Join(uiErr, siteErr); err != nil {
+		return nil, err
+	}
+	behind := func(*http.Request) error { return nil } // the gate has asked
+	return webui.New(webui.Config{Origin: c.Origin, UI: ui, API: site, Codec: worker.CodecHandler(codec, c.Origin, behind), Staff: staff})
 }
 
 func tokenKeys(c Config) []api.TokenKey {

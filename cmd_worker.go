@@ -52,7 +52,11 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	}
 	workflows.UseRunbooks(p.config.Runbooks)
 	workflows.UseAPI(p.config.API.PublicURL)
-	db, err := openStore(ctx, p, store.Options{Limits: p.config.limits(), Commits: crash.Commits()})
+	role, err := roleOfQueues(queues)
+	if err != nil && p.config.Mode == Production {
+		return fmt.Errorf("worker: %w", err)
+	}
+	db, err := openStore(ctx, p, role, store.Options{Limits: p.config.limits(), AuditKeys: p.config.auditKeys(), Commits: crash.Commits()})
 	if err != nil {
 		return err
 	}
@@ -70,6 +74,10 @@ func runWorker(ctx context.Context, p process, args []string) error {
 		return err
 	}
 	defer temporal.Close()
+	codec, err := worker.NewCodec(payloadKeys(p.config))
+	if err != nil {
+		return err
+	}
 	parts := parts{process: p, db: db, temporal: temporal, drivers: drivers{config: p.config, open: map[exchange.Network]driver{}}}
 	defer parts.drivers.close()
 	activities := worker.Activities{}
@@ -80,7 +88,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	}
 	return work(ctx, p, temporal, activities, metrics, worker.Options{
 		TemporalConfig: temporalConfig, Queues: queues, BuildID: p.config.buildID(), Logger: p.log, Promote: p.config.Worker.Promote,
-		Interceptors: crash.Interceptors(),
+		Codec: codec, Interceptors: crash.Interceptors(),
 	})
 }
 
@@ -140,7 +148,7 @@ func (p parts) flows() ([]any, error) {
 		return nil, err
 	}
 	return []any{
-		&activities.Orders{Store: p.db, Index: worker.ParkedIndex{Client: p.temporal}},
+		&activities.Orders{Store: p.db, Index: worker.ParkedIndex{Client: p.temporal}, Flows: worker.LiveFlows{Client: p.temporal}, Heads: p.config.auditHeads()},
 		&activities.OffRamps{Store: p.db, Screener: screener, Provider: p.config.Momo.Provider}, &activities.Bank{Store: p.db},
 		&activities.Escrow{Store: p.db}, &activities.Sweeps{Store: p.db}, &activities.ChainRefunds{Store: p.db},
 		&activities.Transfers{Store: p.db, Screener: screener}, &activities.Approvals{Store: p.db}, &activities.DepositWaits{Store: p.db},
@@ -196,6 +204,7 @@ func dialTemporal(p process, metrics prometheus.Registerer) (client.Client, erro
 	}
 	return worker.DialLazy(worker.ClientConfig{
 		Address: p.config.Temporal.Address, Namespace: p.config.Temporal.Namespace, TLS: p.config.Temporal.TLS,
+		Certificate: p.config.Temporal.Certificate, PrivateKey: p.config.Temporal.PrivateKey,
 		APIKey: p.config.Temporal.APIKey, Keys: payloadKeys(p.config), Identity: fmt.Sprintf("kivuko@%s:%d", host, os.Getpid()),
 		Logger: p.log, Metrics: metrics, Dial: crash.Dial(),
 	})

@@ -43,7 +43,7 @@ type Config struct {
 	// `local` or `production`. Production refuses development secrets, embedded chains, sandboxes and unencrypted connections.
 	Mode Mode `env:"MODE" envDefault:"local" for:"all"`
 	// PostgreSQL, as `postgres://…`. Production requires `sslmode=verify-full`, unless the database is on this machine.
-	DatabaseURL string `env:"DATABASE_URL" for:"api codec workers migrate quarantine audit-verify" need:"api workers migrate quarantine audit-verify" production:"required" secret:"true"`
+	DatabaseURL string `env:"DATABASE_URL" for:"api codec workers migrate quarantine resume rewrap audit-verify" need:"api workers migrate quarantine resume rewrap audit-verify" production:"required" secret:"true"`
 	// The lowest level that is logged: `debug`, `info`, `warn` or `error`.
 	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info" for:"all"`
 	// The address where your operators read docs/runbooks.md: a full http or https URL without a heading. The details of parked
@@ -55,6 +55,7 @@ type Config struct {
 	Temporal TemporalConfig `envPrefix:"TEMPORAL_" title:"Temporal"`
 	Codec    CodecConfig    `envPrefix:"CODEC_" title:"Codec"`
 	Worker   WorkerConfig   `envPrefix:"WORKER_" title:"Workers"`
+	Audit    AuditConfig    `envPrefix:"AUDIT_" title:"Audit log"`
 	Limits   LimitsConfig   `envPrefix:"LIMIT_" title:"Limits"`
 	Momo     MomoConfig     `envPrefix:"MOMO_" title:"Mobile money"`
 	Rates    RatesConfig    `envPrefix:"RATES_" title:"Rates"`
@@ -83,16 +84,16 @@ type APIConfig struct {
 	PINPepper HexKey `env:"PIN_PEPPER" for:"api" need:"api" secret:"true"`
 	// The directory where callbacks wait while the database is down. It must outlive the process.
 	SpoolDir string `env:"SPOOL_DIR" envDefault:".local/spool" for:"api"`
-	// Addresses or prefixes of the mobile money operator. Callbacks from other addresses are marked, and prove no
-	// payout. Empty marks none.
-	CallbackIPs Prefixes `env:"CALLBACK_IPS" for:"api"`
+	// Addresses or prefixes of the mobile money operator. A callback from another address is a reason to ask the operator, and is
+	// no evidence. If empty, every address is the operator's.
+	CallbackIPs Prefixes `env:"CALLBACK_IPS" for:"api" production:"required"`
 	// Addresses or prefixes that may read `/metrics`. If empty, every address may read it.
 	MetricsReaders Prefixes `env:"METRICS_READERS" for:"api" production:"required"`
 	// Web pages whose scripts may call the API with a token of their own: exact origins, as `https://office.example`. If empty,
 	// no other site's scripts may.
 	Origins []string `env:"ORIGINS" for:"api"`
-	// Addresses or prefixes of proxies whose `X-Forwarded-For` is trusted.
-	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" for:"api"`
+	// Addresses or prefixes of proxies whose `X-Forwarded-For` is trusted. Without them every caller has the proxy's address.
+	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" for:"api" production:"required"`
 	// How long running requests may take to finish when the process is stopped.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" for:"api"`
 	// Multiplies every rate limit, for load tests.
@@ -101,18 +102,24 @@ type APIConfig struct {
 
 // TemporalConfig is the connection to Temporal; temporal.yaml describes how the service uses it.
 type TemporalConfig struct {
-	// Host and port of Temporal. Values that are not set here, and client certificates, come from the variables and files of the
-	// `temporal` command line.
-	Address string `env:"ADDRESS" for:"api workers apply"`
+	// Host and port of Temporal. Values that are not set here, and the authority that signed its certificate, come from the variables
+	// and files of the `temporal` command line.
+	Address string `env:"ADDRESS" for:"api workers apply resume"`
 	// The namespace, in place of the one in `temporal.yaml`.
-	Namespace string `env:"NAMESPACE" for:"api workers apply"`
+	Namespace string `env:"NAMESPACE" for:"api workers apply resume"`
 	// Whether Temporal is reached over TLS.
-	TLS bool `env:"TLS" for:"api workers apply" production:"required unless Temporal is on this machine"`
+	TLS bool `env:"TLS" for:"api workers apply resume" production:"required unless Temporal is on this machine"`
+	// The certificate (PEM) with which the process shows Temporal who it is. Each process has one of its own.
+	Certificate string `env:"CERTIFICATE" for:"api workers apply resume" production:"required unless Temporal is on this machine or takes an API key"`
+	// The private key (PEM) of that certificate.
+	PrivateKey string `env:"PRIVATE_KEY" for:"api workers apply resume" secret:"true"`
 	// The API key, for a Temporal that requires one.
-	APIKey string `env:"API_KEY" for:"api workers apply" secret:"true"`
+	APIKey string `env:"API_KEY" for:"api workers apply resume" secret:"true"`
 	// `id:` and 64 hexadecimal digits, several for rotation. The first encrypts payloads, all of them decrypt. Keep each one as long
-	// as a history exists that it encrypted.
-	PayloadKeys Keyring `env:"PAYLOAD_KEYS" for:"api codec workers apply" need:"api codec workers apply" secret:"true"`
+	// as a history exists that it encrypted. Names begin with the key's domain and a dot: `flows.1`, `momo.1`, `chain.1`, `signer.1`,
+	// `webhooks.1`. What a flow hands to another queue is encrypted with that domain's key. The workers of flows and the codec have all
+	// domains' keys, the API and `apply` those of `flows`, every other worker only its own.
+	PayloadKeys Keyring `env:"PAYLOAD_KEYS" for:"api codec workers apply resume" need:"api codec workers apply resume" secret:"true"`
 }
 
 // CodecConfig is the endpoint that lets the Web UI read encrypted payloads.
@@ -121,6 +128,11 @@ type CodecConfig struct {
 	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8081" for:"codec health"`
 	// The address of the Web UI that may use it.
 	Origin string `env:"ORIGIN" envDefault:"http://127.0.0.1:8233" for:"codec"`
+	// The address of the Web UI's own server (`http://temporal-ui:8080`), which nobody else may reach. The process then serves the Web
+	// UI behind the login of staff, with the endpoint below `/codec`. If empty, it serves the endpoint alone.
+	UI string `env:"UI" for:"codec"`
+	// The address of the API at which staff log in to the Web UI.
+	API string `env:"API" for:"codec"`
 	// Allows every client that reaches the address to read payloads. For the local stack, whose Web UI has no login. Otherwise the
 	// endpoint requires an access token of staff.
 	Open bool `env:"OPEN" for:"codec" production:"off"`
@@ -248,12 +260,18 @@ func (c Config) check(processes ...string) error {
 // checkRules checks the rules that the tags can't express.
 func (c Config) checkRules(n *need, process string) {
 	kind, _ := kindOf(process)
-	if reads("api codec workers migrate quarantine audit-verify", kind) {
+	if reads("api codec workers migrate quarantine resume rewrap audit-verify", kind) {
 		c.checkDatabase(n)
 	}
-	if reads("api workers apply", kind) {
+	if reads("api workers apply resume", kind) {
 		n.rule(c.Mode != Production || c.Temporal.TLS || loopback(c.Temporal.Address),
 			"KIVUKO_TEMPORAL_TLS must be true: in production Temporal is reached over TLS unless it is on this machine")
+		n.rule(c.Mode != Production || c.Temporal.Certificate != "" || c.Temporal.APIKey != "" || loopback(c.Temporal.Address),
+			"KIVUKO_TEMPORAL_CERTIFICATE must be set: in production each process shows Temporal a certificate unless it is on this machine")
+		n.rule((c.Temporal.Certificate == "") == (c.Temporal.PrivateKey == ""), "KIVUKO_TEMPORAL_CERTIFICATE and KIVUKO_TEMPORAL_PRIVATE_KEY must both be set")
+	}
+	if reads("api codec workers apply resume", kind) {
+		c.checkPayloadKeys(n, kind)
 	}
 	if reads("api workers", kind) {
 		c.checkRunbooks(n)
@@ -284,6 +302,8 @@ func (c Config) checkRules(n *need, process string) {
 		c.checkCodec(n)
 	case "migrate":
 		c.checkAdmin(n)
+	case "rewrap":
+		c.checkMaster(n)
 	case "flows":
 		c.Screening.check(n, c.Mode)
 		c.Rates.check(n)
@@ -310,6 +330,15 @@ func (c Config) checkCodec(n *need) {
 	n.rule(len(c.API.TokenKeys) > 0 || c.Codec.Open || c.Mode == Production, "KIVUKO_API_TOKEN_KEYS must be set: the codec endpoint requires an access token")
 	n.rule(c.DatabaseURL != "" || c.Codec.Open || c.Mode == Production, "KIVUKO_DATABASE_URL must be set: the codec endpoint looks up the user of an access token")
 	n.rule(!c.Codec.Open || loopback(c.Codec.Listen), "KIVUKO_CODEC_OPEN requires a loopback address in KIVUKO_CODEC_LISTEN")
+	if c.Codec.UI == "" {
+		return
+	}
+	n.rule(!c.Codec.Open, "KIVUKO_CODEC_OPEN and KIVUKO_CODEC_UI must not both be set: the Web UI is behind a login")
+	for name, value := range map[string]string{"KIVUKO_CODEC_UI": c.Codec.UI, "KIVUKO_CODEC_API": c.Codec.API, "KIVUKO_CODEC_ORIGIN": c.Codec.Origin} {
+		u, err := url.Parse(value)
+		n.rule(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.Path == "", name+" must be an http or https address without a path")
+		n.rule(err != nil || name != "KIVUKO_CODEC_ORIGIN" || u.Scheme == "https" || loopback(u.Host), name+" must be https, or on this machine: a password is sent there")
+	}
 }
 
 func (c Config) checkAdmin(n *need) {

@@ -10,6 +10,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/store"
+	"kivuko/workflows"
 )
 
 // sslVerifyFull is libpq's mode that checks the server's certificate and its name. With a weaker mode, a
@@ -47,9 +48,9 @@ func onThisMachine(u *url.URL) bool {
 	return !u.Query().Has("hostaddr") && !u.Query().Has("service")
 }
 
-// openStore opens the database for a process that serves. Its schema must be that of this build, and in production its
-// role must not be able to change the schema or the guards in it.
-func openStore(ctx context.Context, p process, o store.Options) (*store.Store, error) {
+// openStore opens the database for a process that serves. Its schema must be that of this build, and in production it must log in
+// with its own role, which must not be able to change the schema or the guards in it.
+func openStore(ctx context.Context, p process, role store.Role, o store.Options) (*store.Store, error) {
 	o.Logger = p.log
 	db, err := store.Open(ctx, p.config.DatabaseURL, o)
 	if err != nil {
@@ -57,7 +58,7 @@ func openStore(ctx context.Context, p process, o store.Options) (*store.Store, e
 	}
 	err = db.CheckSchema(ctx)
 	if err == nil && p.config.Mode == Production {
-		err = restricted(ctx, db)
+		err = restricted(ctx, db, role)
 	}
 	if err != nil {
 		closing(p, db)
@@ -66,11 +67,28 @@ func openStore(ctx context.Context, p process, o store.Options) (*store.Store, e
 	return db, nil
 }
 
-func restricted(ctx context.Context, db *store.Store) error {
-	err := db.Restricted(ctx)
+func restricted(ctx context.Context, db *store.Store, role store.Role) error {
+	err := db.Restricted(ctx, role)
 	if exchange.CodeOf(err) == exchange.CodeForbidden {
-		err = fmt.Errorf("KIVUKO_DATABASE_URL must log in with a role that is only a member of kivuko_app: in production the service must not be able to change its own guards. %s",
-			exchange.MessageOf(err))
+		err = fmt.Errorf("KIVUKO_DATABASE_URL must log in as %s: in production each process has only its own rights, and can't change its own guards. %s",
+			role, exchange.MessageOf(err))
 	}
 	return err
+}
+
+// roleOfQueues is the role of a worker, by its queues. Those of one worker must have one role.
+func roleOfQueues(queues []string) (store.Role, error) {
+	var role store.Role
+	for _, q := range queues {
+		kind, _ := kindOf(q)
+		of := map[string]store.Role{
+			workflows.QueueFlows: store.RoleFlows, workflows.QueueMomo: store.RoleMomo, workflows.QueueWebhooks: store.RoleWebhooks,
+			"chain": store.RoleChain, "signer": store.RoleSigner,
+		}[kind]
+		if role != "" && of != role {
+			return "", fmt.Errorf("the queues %s have different roles in the database: start a worker for each", strings.Join(queues, ", "))
+		}
+		role = of
+	}
+	return role, nil
 }

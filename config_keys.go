@@ -9,17 +9,18 @@ import (
 	"slices"
 	"strings"
 
+	"kivuko/chain/keys"
 	"kivuko/exchange/money"
 )
 
 // KeysConfig is the keys that encrypt the keys of wallets and webhooks, and the signer's limits.
 type KeysConfig struct {
 	// The key that encrypts wallet keys: `hcvault://…` (Vault transit), `awskms://…`, or `file:///…` on a developer's machine.
-	Master string `env:"MASTER_KEY" for:"signer" need:"signer" production:"a key service, not a file"`
+	Master string `env:"MASTER_KEY" for:"signer rewrap" need:"signer rewrap" production:"a key service, not a file"`
 	// Former master keys, which only decrypt what they encrypted.
-	OldMasters []string `env:"OLD_MASTER_KEYS" for:"signer"`
+	OldMasters []string `env:"OLD_MASTER_KEYS" for:"signer rewrap"`
 	// The token for a Vault.
-	VaultToken string `env:"VAULT_TOKEN" for:"signer" secret:"true"`
+	VaultToken string `env:"VAULT_TOKEN" for:"signer rewrap" secret:"true"`
 	// The file with the public half of the cold key: the signer encrypts the keys of new cold wallets with it. See
 	// [the cold machine](runbooks.md#the-cold-machine).
 	ColdPublic string `env:"COLD_PUBLIC_KEY" for:"signer"`
@@ -77,6 +78,14 @@ func (r *Keyring) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// vault opens the master keys.
+func (c Config) vault() (*keys.Vault, error) {
+	return keys.Open(keys.Config{
+		MasterKey: c.Keys.Master, OldMasterKeys: c.Keys.OldMasters, VaultToken: c.Keys.VaultToken,
+		CreateLocal: c.Mode == Local, Production: c.Mode == Production,
+	})
+}
+
 // checkKeys checks the rules for a signer.
 func (c Config) checkKeys(n *need) {
 	n.rule(c.Keys.Cold == "", "KIVUKO_COLD_KEY must not be set here: a signer must not be able to decrypt the keys of cold wallets")
@@ -89,8 +98,12 @@ func (c Config) checkKeys(n *need) {
 			_, ok := ceilings[asset]
 			n.rule(ok || len(c.Keys.Ceilings) == 0, "KIVUKO_SIGNER_CEILINGS must name "+string(asset)+": in production the signer bounds each payment by itself")
 		}
-		n.rule(!strings.HasPrefix(c.Keys.Master, "file:"), "KIVUKO_MASTER_KEY must name a key service in production, not a file")
 	}
+	c.checkMaster(n)
+}
+
+func (c Config) checkMaster(n *need) {
+	n.rule(c.Mode != Production || !strings.HasPrefix(c.Keys.Master, "file:"), "KIVUKO_MASTER_KEY must name a key service in production, not a file")
 }
 
 func (c Config) ceilings() (map[money.Asset]money.Amount, error) {
@@ -129,7 +142,7 @@ const developmentMark = "kivuko development key "
 // Production refuses them by value.
 func developmentKeys() map[string]HexKey {
 	keys := map[string]HexKey{}
-	for _, name := range []string{"token", "payload", "pepper", "callback", "webhook", "standing"} {
+	for _, name := range []string{"token", "payload", "pepper", "callback", "webhook", "standing", "audit"} {
 		sum := sha256.Sum256([]byte(developmentMark + name))
 		keys[name] = sum[:]
 	}

@@ -134,7 +134,7 @@ func TestConfigurationPageIsCurrent(t *testing.T) {
 
 // everyProcess are all commands that have a configuration, and all queues.
 func everyProcess() []string {
-	out := []string{"api", "codec", "migrate", "apply", "momo-register", "quarantine", "audit-verify", workflows.QueueFlows, workflows.QueueMomo, workflows.QueueWebhooks}
+	out := []string{"api", "codec", "migrate", "apply", "momo-register", "quarantine", "resume", "rewrap", "audit-verify", workflows.QueueFlows, workflows.QueueMomo, workflows.QueueWebhooks}
 	for _, network := range exchange.Networks() {
 		out = append(out, workflows.QueueChain(network), workflows.QueueSigner(network))
 	}
@@ -181,7 +181,7 @@ func TestEachProcessDemandsWhatTheTagsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, process := range everyProcess() {
-		if err := whole.check(process); err != nil {
+		if err := checkEach(whole, process); err != nil {
 			t.Fatalf("%s refuses a complete environment: %v", process, err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestEachProcessDemandsWhatTheTagsSay(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, process := range everyProcess() {
-					err := c.check(process)
+					err := checkEach(c, process)
 					want := v.readBy(process) && (demanded || value == "" && v.neededBy(process))
 					if refused := err != nil && strings.Contains(err.Error(), "\n  "+v.name+" must be "); refused != want {
 						t.Errorf("%s refuses: %t, and the tags say %t (%v)", process, refused, want, err)

@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"kivuko/exchange"
+	"kivuko/worker"
 )
 
 // productionEnvironment is a complete configuration that production accepts.
@@ -18,8 +20,10 @@ func productionEnvironment() map[string]string {
 	return map[string]string{
 		"MODE": "production", "DATABASE_URL": "postgres://db.example/kivuko?sslmode=verify-full", "MASTER_KEY": "hcvault://vault.example/transit/keys/kivuko",
 		"API_TOKEN_KEYS": "k1:" + key("a1") + ",k0:" + key("a0"), "API_PIN_PEPPER": key("b2"), "API_PUBLIC_URL": "https://api.example", "API_METRICS_READERS": "10.0.0.9",
-		"TEMPORAL_ADDRESS": "temporal.example:7233", "TEMPORAL_TLS": "true", "TEMPORAL_PAYLOAD_KEYS": "p1:" + key("c3"),
-		"TRON_TLS": "true", "TRON_GRPC": "tron.example:50051", "TRON_SOLIDITY_GRPC": "tron.example:50061", "TRON_USDT": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+		"API_CALLBACK_IPS": "192.0.2.0/24", "API_TRUSTED_PROXIES": "10.0.0.1", "AUDIT_KEYS": "a1:" + key("a7"), "AUDIT_HEAD": "/var/lib/kivuko/audit.head",
+		"TEMPORAL_ADDRESS": "temporal.example:7233", "TEMPORAL_TLS": "true", "TEMPORAL_CERTIFICATE": "a certificate", "TEMPORAL_PRIVATE_KEY": "its key",
+		"TEMPORAL_PAYLOAD_KEYS": "flows.1:" + key("c3") + ",momo.1:" + key("c4") + ",chain.1:" + key("c5") + ",signer.1:" + key("c6") + ",webhooks.1:" + key("c7"),
+		"TRON_TLS":              "true", "TRON_GRPC": "tron.example:50051", "TRON_SOLIDITY_GRPC": "tron.example:50061", "TRON_USDT": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
 		"MOMO_BASE_URL": "https://operator.example", "MOMO_CONSUMER_KEY": "key", "MOMO_CONSUMER_SECRET": "secret",
 		"MOMO_SHORTCODE": "600000", "MOMO_PASSKEY": "pass", "MOMO_PAYOUT_SHORTCODE": "600001", "MOMO_INITIATOR": "api",
 		"MOMO_SECURITY_CREDENTIAL": "sealed", "MOMO_CALLBACK_URL": "https://api.example/api/v1/callbacks/momo",
@@ -38,7 +42,50 @@ func load(t *testing.T, variables map[string]string) (Config, error) {
 
 // checkAll is what all processes of a deployment on TRON demand.
 func checkAll(c Config) error {
-	return c.check("api", "codec", "flows", "momo", "webhooks", "chain-tron", "signer-tron")
+	return checkEach(c, "api", "codec", "flows", "momo", "webhooks", "chain-tron", "signer-tron")
+}
+
+// checkEach is what processes demand, each with the payload keys that a deployment gives it.
+func checkEach(c Config, processes ...string) error {
+	var n need
+	for _, p := range processes {
+		own := withOwnKeys(c, p)
+		own.checkTags(&n, p)
+		own.checkRules(&n, p)
+	}
+	slices.Sort(n.problems)
+	n.problems = slices.Compact(n.problems)
+	return n.err()
+}
+
+// withOwnKeys leaves a process those payload keys that a deployment gives it.
+func withOwnKeys(c Config, process string) Config {
+	if kind, _ := kindOf(process); len(c.Temporal.PayloadKeys) > 1 && !reads("flows codec resume", kind) {
+		c.Temporal.PayloadKeys = slices.DeleteFunc(slices.Clone(c.Temporal.PayloadKeys), func(k NamedKey) bool {
+			return !worker.Key{ID: k.ID}.InDomain(worker.DomainOf(kind))
+		})
+	}
+	return c
+}
+
+// All processes had the same payload keys: a worker with a way out that was taken over could read every history.
+func TestEachProcessHasThePayloadKeysOfItsDomain(t *testing.T) {
+	c, err := load(t, productionEnvironment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for process, want := range map[string]string{
+		"momo": "not flows.1, chain.1, signer.1, webhooks.1", "signer-tron": "not flows.1, momo.1, chain.1, webhooks.1", "api": "not momo.1, chain.1, signer.1, webhooks.1",
+	} {
+		if err := c.check(process); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s with the keys of all: %v", process, err)
+		}
+	}
+	flows := c
+	flows.Temporal.PayloadKeys = c.Temporal.PayloadKeys[:3]
+	if err := flows.check("flows"); err == nil || !strings.Contains(err.Error(), "must have a key whose name begins with signer.") {
+		t.Errorf("flows without the key of signers: %v", err)
+	}
 }
 
 func TestProductionAcceptsACompleteConfiguration(t *testing.T) {
@@ -61,6 +108,8 @@ func TestProductionRefuses(t *testing.T) {
 		{"API_PIN_PEPPER", hex.EncodeToString(dev["pepper"]), "KIVUKO_API_PIN_PEPPER is a development key"},
 		{"TEMPORAL_PAYLOAD_KEYS", "dev:" + hex.EncodeToString(dev["payload"]), "KIVUKO_TEMPORAL_PAYLOAD_KEYS holds a development key"},
 		{"TEMPORAL_TLS", "false", "KIVUKO_TEMPORAL_TLS must be true"},
+		{"TEMPORAL_CERTIFICATE", "", "KIVUKO_TEMPORAL_CERTIFICATE must be set"},
+		{"TEMPORAL_PRIVATE_KEY", "", "KIVUKO_TEMPORAL_CERTIFICATE and KIVUKO_TEMPORAL_PRIVATE_KEY must both be set"},
 		{"API_PUBLIC_URL", "http://api.example", "KIVUKO_API_PUBLIC_URL must be https"},
 		{"MASTER_KEY", "file:///var/lib/kivuko/master.key", "KIVUKO_MASTER_KEY must name a key service"},
 		{"TRON_DEVELOPMENT", "true", "KIVUKO_TRON_DEVELOPMENT must be off"},
@@ -93,6 +142,8 @@ func TestProductionRefuses(t *testing.T) {
 		{"DATABASE_URL", "host=db.example sslmode=verify-full", "KIVUKO_DATABASE_URL must be a postgres:// URL"},
 		{"TRON_TLS", "false", "KIVUKO_TRON_TLS must be true"},
 		{"API_METRICS_READERS", "", "KIVUKO_API_METRICS_READERS must be set"},
+		{"API_CALLBACK_IPS", "", "KIVUKO_API_CALLBACK_IPS must be set"},
+		{"API_TRUSTED_PROXIES", "", "KIVUKO_API_TRUSTED_PROXIES must be set"},
 		{"LIMIT_USER_ORDERS", "11", "KIVUKO_LIMIT_USER_ORDERS must not be above KIVUKO_LIMIT_CUSTOMER_ORDERS"},
 		{"LIMIT_USER_TRANSFERS", "51", "KIVUKO_LIMIT_USER_TRANSFERS must not be above KIVUKO_LIMIT_CUSTOMER_TRANSFERS"},
 		{"LIMIT_MERCHANT_TRANSFERS", "0", "KIVUKO_LIMIT_MERCHANT_TRANSFERS must be above zero"},
@@ -172,7 +223,7 @@ func TestAWorkerIsAskedOnlyForItsQueues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.check("flows", "chain-tron"); err != nil {
+	if err := checkEach(c, "flows", "chain-tron"); err != nil {
 		t.Errorf("flows and chain-tron need neither key: %v", err)
 	}
 	if err := c.check("signer-tron"); err == nil || !strings.Contains(err.Error(), "KIVUKO_MASTER_KEY") {
@@ -196,7 +247,7 @@ func TestEachScreeningProcessNamesItsScreener(t *testing.T) {
 			t.Errorf("%s without a screening service: got %v", queue, err)
 		}
 		c.Screening.URL = noScreening
-		if err := c.check(queue); err != nil {
+		if err := checkEach(c, queue); err != nil {
 			t.Errorf("%s that does without: %v", queue, err)
 		}
 	}
@@ -204,7 +255,7 @@ func TestEachScreeningProcessNamesItsScreener(t *testing.T) {
 		t.Errorf("a deployment without a service asks %v, %v", s, err)
 	}
 	c.Screening.URL = ""
-	if err := c.check("momo", "chain-tron"); err != nil {
+	if err := checkEach(c, "momo", "chain-tron"); err != nil {
 		t.Errorf("queues without screening: %v", err)
 	}
 }

@@ -7,6 +7,8 @@
 //	kivuko apply                         reconciles Temporal with temporal.yaml
 //	kivuko momo-register                 registers our addresses with the mobile money operator
 //	kivuko quarantine                    lists movements on chains that need an operator
+//	kivuko resume                        starts the missing flows of everything that is not at its end
+//	kivuko rewrap                        seals wallet keys with a new master key
 //	kivuko audit-verify                  recomputes the audit log's hash chain
 //	kivuko cold-key                      makes the cold key, on a machine without a network
 //	kivuko cold-sign                     signs a cold wallet's transaction there
@@ -58,6 +60,8 @@ func commands() map[string]command {
 		"apply":         {help: "reconcile Temporal with temporal.yaml", run: runApply},
 		"momo-register": {help: "register our addresses for payment notices with the mobile money operator: [-number <telephone>]", run: runRegister},
 		"quarantine":    {help: "list movements on chains that were set aside, or settle one: -settle <id> [-payment <id>] -note <text>", run: runQuarantine},
+		"resume":        {help: "compare everything that is not at its end with its flow, and start what is missing: [-unchanged <duration>]", run: runResume},
+		"rewrap":        {help: "seal the wallet keys of a network with the current master key: -network <network>", run: runRewrap},
 		"audit-verify":  {help: "recompute the audit log's hash chain", run: runAuditVerify},
 		"cold-key":      {help: "make the cold key and print its public half: -out <new file>", run: runColdKey, bare: true},
 		"cold-sign":     {help: "sign a cold wallet's transaction, without a network: -draft <file> [-yes]", run: runColdSign},
@@ -107,7 +111,7 @@ func usage(problem string) error {
 
 func listing() string {
 	var text string
-	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "momo-register", "quarantine", "audit-verify", "cold-key", "cold-sign", "health", "version"} {
+	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "momo-register", "quarantine", "resume", "rewrap", "audit-verify", "cold-key", "cold-sign", "health", "version"} {
 		text += fmt.Sprintf("\n  %-13s %s", name, commands()[name].help)
 	}
 	return text

@@ -22,7 +22,7 @@ func TestEthereumIsOnWithItsNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.check("chain-ethereum", "signer-ethereum"); err != nil {
+	if err := checkEach(c, "chain-ethereum", "signer-ethereum"); err != nil {
 		t.Fatal(err)
 	}
 	n := c.network(exchange.Ethereum)

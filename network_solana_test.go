@@ -23,7 +23,7 @@ func TestSolanaConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.check("chain-solana", "signer-solana"); err != nil {
+	if err := checkEach(c, "chain-solana", "signer-solana"); err != nil {
 		t.Fatal(err)
 	}
 	n := c.network(exchange.Solana)

@@ -181,10 +181,7 @@ func (p parts) signer(name exchange.Network) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	vault, err := keys.Open(keys.Config{
-		MasterKey: p.config.Keys.Master, OldMasterKeys: p.config.Keys.OldMasters, VaultToken: p.config.Keys.VaultToken,
-		CreateLocal: p.config.Mode == Local, Production: p.config.Mode == Production,
-	})
+	vault, err := p.config.vault()
 	if err != nil {
 		return nil, err
 	}

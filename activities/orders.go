@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -22,14 +23,26 @@ type OrderStore interface {
 	RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) (exchange.ChainPayment, error)
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 	SealAudit(ctx context.Context) (int, error)
+	AuditHead(ctx context.Context) (exchange.AuditHead, error)
+	HasAuditHead(ctx context.Context, kept exchange.AuditHead) error
 	Prune(ctx context.Context, limit int) (exchange.Pruned, error)
+	PurchaseProgress(ctx context.Context, orderID uuid.UUID) (exchange.PurchaseProgress, error)
 	ParkedStore
+	LiveStore
 }
 
 // Orders changes the rows of orders.
 type Orders struct {
 	Store OrderStore
 	Index ParkedIndex
+	Flows LiveFlows
+	Heads AuditHeads // nil: the head of the audit log is only logged
+}
+
+// AuditHeads keeps the head of the audit log outside the database.
+type AuditHeads interface {
+	Kept() (exchange.AuditHead, error)
+	Keep(head exchange.AuditHead) error
 }
 
 // OrderState is the state of an order.
@@ -213,9 +226,32 @@ type Sealed struct {
 	Rows int `json:"rows"`
 }
 
-// SealAudit seals the audit rows written since the last run into the hash chain.
+// SealAudit seals the audit rows written since the last run into the hash chain, and keeps the new head outside the database and
+// in the log. It seals nothing behind a log whose end was cut off: the head that was kept is missing then.
 func (o *Orders) SealAudit(ctx context.Context) (Sealed, error) {
+	var kept exchange.AuditHead
+	if o.Heads != nil {
+		var err error
+		if kept, err = o.Heads.Kept(); err == nil {
+			err = o.Store.HasAuditHead(ctx, kept)
+		}
+		if err != nil {
+			activity.GetLogger(ctx).Error("ALERT the end of the audit log is missing, or its kept head can't be read, so nothing more is sealed", "kept", kept.N, "error", err)
+			return Sealed{}, Failure(ctx, err)
+		}
+	}
 	n, err := o.Store.SealAudit(ctx)
+	if err != nil || n == 0 {
+		return Sealed{Rows: n}, Failure(ctx, err)
+	}
+	head, err := o.Store.AuditHead(ctx)
+	if err != nil {
+		return Sealed{Rows: n}, Failure(ctx, err)
+	}
+	activity.GetLogger(ctx).Info("the head of the audit log", "n", head.N, "hash", head.Hash, "key", head.Key)
+	if o.Heads != nil && head.N > kept.N {
+		err = o.Heads.Keep(head)
+	}
 	return Sealed{Rows: n}, Failure(ctx, err)
 }
 

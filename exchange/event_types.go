@@ -137,7 +137,7 @@ var auditOnly = []string{
 	"order_payout.refused_by_bank", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
 	"refund.rejected", "refund.requested", "session.all_revoked", "session.created", "session.revoked", "staff.appointed_by_one_officer",
 	"transfer.approve_token_issued", "transfer.approved", "transfer.decision_refused", "transfer.refund", "transfer.reject_token_issued",
-	"transfer.rejected", "transfer.retry", "treasury.allocated", "user.limits_changed", "wallet.nonce_sequence_reopened", "webhook_delivery.replayed",
+	"transfer.rejected", "transfer.retry", "treasury.allocated", "user.limits_changed", "wallet.key_sealed_anew", "wallet.nonce_sequence_reopened", "webhook_delivery.replayed",
 }
 
 // auditObjects are the types of object that appear only in the audit log.

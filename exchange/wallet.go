@@ -88,6 +88,12 @@ type SealedKey struct {
 	Algorithm  string // "secp256k1" or "ed25519"
 }
 
+// MasterKeyUse is how many keys of wallets a master key seals.
+type MasterKeyUse struct {
+	MasterKey string
+	Keys      int
+}
+
 // WalletRequest requests one wallet row for a resolved owner.
 type WalletRequest struct {
 	ID        uuid.UUID    `json:"id"`

@@ -1,9 +1,9 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -41,9 +41,10 @@ type auditRow struct {
 	After      []byte
 	N          *int64
 	Hash       []byte
+	KeyID      string
 }
 
-const auditColumns = `a.id, a.at, a.actor, a.role, a.ip, a.request_id, a.action, a.object_type, a.object_id, a.before, a.after, s.n, s.hash`
+const auditColumns = `a.id, a.at, a.actor, a.role, a.ip, a.request_id, a.action, a.object_type, a.object_id, a.before, a.after, s.n, s.hash, coalesce(s.key_id, '') AS key_id`
 
 func (r auditRow) record() (exchange.AuditRecord, error) {
 	return exchange.AuditRecord{
@@ -80,27 +81,31 @@ const sealBatch = 2000
 // auditLock is the key of the advisory lock that lets one process seal at a time.
 const auditLock = 0x6b69_7661
 
-const lastSeal = `SELECT n, audit_id, hash FROM audit_seals ORDER BY n DESC LIMIT 1`
+const lastSeal = `SELECT n, audit_id, hash, key_id FROM audit_seals ORDER BY n DESC LIMIT 1`
 
 // Only records before the oldest running transaction are sealed, so that no record can appear between two sealed ones
 // later.
 const unsealed = `SELECT a.id, a.at, a.actor, a.role, a.ip, a.request_id, a.action, a.object_type, a.object_id, a.before, a.after,
-    NULL::bigint AS n, NULL::bytea AS hash
+    NULL::bigint AS n, NULL::bytea AS hash, '' AS key_id
 FROM audit_log a WHERE a.id > $1 AND a.id < (SELECT log_horizon()) ORDER BY a.id LIMIT $2`
 
-const insertSeals = `INSERT INTO audit_seals (n, audit_id, hash, sealed_at)
-SELECT n, audit_id, hash, $4 FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS x (n, audit_id, hash)`
+const insertSeals = `INSERT INTO audit_seals (n, audit_id, hash, key_id, sealed_at)
+SELECT n, audit_id, hash, $5, $4 FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS x (n, audit_id, hash)`
 
 // sealRow is a link of the chain.
 type sealRow struct {
 	N       int64
 	AuditID int64
 	Hash    []byte
+	KeyID   string
 }
 
-// SealAudit chains the records that are not sealed yet, and returns their number. Each seal is the hash of the
+// SealAudit chains the records that are not sealed yet, and returns their number. Each seal is a keyed hash of the
 // previous seal and the record.
 func (s *Store) SealAudit(ctx context.Context) (int, error) {
+	if len(s.audit) == 0 {
+		return 0, exchange.Errorf(exchange.CodeInternal, "no key of the audit log is configured")
+	}
 	total := 0
 	for {
 		var sealed int
@@ -135,17 +140,17 @@ func (t unitTx) sealSome(ctx context.Context) (int, error) {
 	var ns, ids []int64
 	var hashes [][]byte
 	for _, r := range rows {
-		last = sealRow{N: last.N + 1, AuditID: r.ID, Hash: seal(last.Hash, r)}
+		last = sealRow{N: last.N + 1, AuditID: r.ID, Hash: seal(t.s.audit[0].Secret, last.Hash, r)}
 		ns, ids, hashes = append(ns, last.N), append(ids, last.AuditID), append(hashes, last.Hash)
 	}
-	_, err := t.Exec(ctx, insertSeals, pq.Array(ns), pq.Array(ids), pq.Array(hashes), t.s.now())
+	_, err := t.Exec(ctx, insertSeals, pq.Array(ns), pq.Array(ids), pq.Array(hashes), t.s.now(), t.s.audit[0].ID)
 	return len(rows), err
 }
 
-// seal hashes the previous seal and a record. Each field is preceded by its length, so that field boundaries are
-// unambiguous.
-func seal(before []byte, r auditRow) []byte {
-	h := sha256.New()
+// seal hashes the previous seal and a record with a key. Each field is preceded by its length, so that field boundaries
+// are unambiguous.
+func seal(key, before []byte, r auditRow) []byte {
+	h := hmac.New(sha256.New, key)
 	field := func(b []byte) {
 		_ = binary.Write(h, binary.BigEndian, int64(len(b))) // a hash never fails
 		h.Write(b)
@@ -167,25 +172,38 @@ func seal(before []byte, r auditRow) []byte {
 	return h.Sum(nil)
 }
 
-// AuditHead is the newest link of the chain. A copy outside the database makes it possible to detect that the end of
-// the log was cut off.
-type AuditHead struct {
-	N    int64
-	Hash string // hexadecimal; empty when nothing is sealed
-}
-
 // AuditHead reads the newest link of the chain for export.
-func (s *Store) AuditHead(ctx context.Context) (AuditHead, error) {
+func (s *Store) AuditHead(ctx context.Context) (exchange.AuditHead, error) {
 	var rows []sealRow
 	if err := s.db.All(ctx, &rows, lastSeal); err != nil || len(rows) == 0 {
-		return AuditHead{}, translate(err, "audit record")
+		return exchange.AuditHead{}, translate(err, "audit record")
 	}
-	return AuditHead{N: rows[0].N, Hash: hex.EncodeToString(rows[0].Hash)}, nil
+	return exchange.AuditHead{N: rows[0].N, Hash: hex.EncodeToString(rows[0].Hash), Key: rows[0].KeyID}, nil
+}
+
+const readSeal = `SELECT n, audit_id, hash, key_id FROM audit_seals WHERE n = $1`
+
+// HasAuditHead checks that a head which was kept outside is still in the chain. CodeConflict when it is not: the end of the log
+// was cut off, or the database is an older one. An empty head is in every chain.
+func (s *Store) HasAuditHead(ctx context.Context, kept exchange.AuditHead) error {
+	if kept.N == 0 {
+		return nil
+	}
+	var rows []sealRow
+	if err := s.db.All(ctx, &rows, readSeal, kept.N); err != nil {
+		return translate(err, "audit record")
+	}
+	if len(rows) == 0 || hex.EncodeToString(rows[0].Hash) != kept.Hash {
+		return broken(fmt.Sprintf("at its end: the kept head %d is missing", kept.N))
+	}
+	return nil
 }
 
 // VerifyAudit recomputes the chain and finds records that were edited, removed, reordered, or inserted before sealed
 // ones. It can't detect that the newest links were cut off; VerifyAuditSince can.
-func (s *Store) VerifyAudit(ctx context.Context) error { return s.VerifyAuditSince(ctx, AuditHead{}) }
+func (s *Store) VerifyAudit(ctx context.Context) error {
+	return s.VerifyAuditSince(ctx, exchange.AuditHead{})
+}
 
 // The full join finds both a seal without a record and a record among sealed ones without a seal.
 const readChain = `SELECT ` + auditColumns + `
@@ -195,7 +213,7 @@ WHERE a.id > $1 AND a.id <= (SELECT max(audit_id) FROM audit_seals) ORDER BY a.i
 const countSeals = `SELECT count(*) FROM audit_seals`
 
 // VerifyAuditSince does what VerifyAudit does, and also finds that an exported head is missing from the chain.
-func (s *Store) VerifyAuditSince(ctx context.Context, exported AuditHead) (err error) {
+func (s *Store) VerifyAuditSince(ctx context.Context, exported exchange.AuditHead) (err error) {
 	// One snapshot, so that concurrent sealing is not mistaken for tampering.
 	tx, err := s.ledger.Snapshot(ctx)
 	if err != nil {
@@ -205,7 +223,7 @@ func (s *Store) VerifyAuditSince(ctx context.Context, exported AuditHead) (err e
 	return verifyChain(ctx, unitTx{tx, s}, exported)
 }
 
-func verifyChain(ctx context.Context, t unitTx, exported AuditHead) error {
+func verifyChain(ctx context.Context, t unitTx, exported exchange.AuditHead) error {
 	last, n := sealRow{}, int64(0)
 	found := exported.N == 0
 	for {
@@ -215,7 +233,11 @@ func verifyChain(ctx context.Context, t unitTx, exported AuditHead) error {
 		}
 		for _, r := range rows {
 			n++
-			if r.N == nil || *r.N != n || !bytes.Equal(r.Hash, seal(last.Hash, r)) {
+			key, known := t.s.auditKey(r.KeyID)
+			if r.N != nil && !known {
+				return exchange.Errorf(exchange.CodeInternal, "the key %q of the audit log's record %d is not configured", r.KeyID, r.ID)
+			}
+			if r.N == nil || *r.N != n || !hmac.Equal(r.Hash, seal(key, last.Hash, r)) {
 				return broken(fmt.Sprintf("at record %d", r.ID))
 			}
 			last = sealRow{N: n, AuditID: r.ID, Hash: r.Hash}
@@ -236,6 +258,15 @@ func verifyChain(ctx context.Context, t unitTx, exported AuditHead) error {
 		return broken("at its end: the exported head is missing")
 	}
 	return nil
+}
+
+func (s *Store) auditKey(id string) ([]byte, bool) {
+	for _, k := range s.audit {
+		if k.ID == id {
+			return k.Secret, true
+		}
+	}
+	return nil, false
 }
 
 func broken(where string) error {

@@ -184,7 +184,7 @@ func (s *Store) SaveColdAttempt(ctx context.Context, draftID uuid.UUID, a exchan
 
 const readColdKey = `
 SELECT k.ciphertext, k.master_key, k.public_key, k.algorithm FROM wallet_keys k JOIN wallets w ON w.id = k.wallet_id
-WHERE k.wallet_id = $1 AND w.type = 'cold' AND k.master_key LIKE $2`
+WHERE k.wallet_id = $1 AND w.type = 'cold' AND k.master_key LIKE $2 AND ` + newestSeal
 
 // ColdKey reads the sealed key of a cold wallet that only the cold machine opens. It returns false for a key sealed
 // for the signer.

@@ -52,15 +52,7 @@ func (x *sale) paysOut(t *testing.T) {
 // app is a database connection with the service's own role.
 func (x *sale) app(t *testing.T) *sql.Conn {
 	t.Helper()
-	c, err := storetest.Owner(t, x.s).Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() }) // it ends with its pool in any case
-	if _, err := c.ExecContext(t.Context(), `SET ROLE kivuko_app`); err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return storetest.As(t, x.s, "kivuko_tests")
 }
 
 // carriedOut signs a payment and makes it final, with a fee of one TRX.

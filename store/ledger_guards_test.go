@@ -20,7 +20,7 @@ func TestWhatIsAgreedStays(t *testing.T) {
 	m := storetest.NewMarket(t, s)
 	o := m.Order(t, s, "10")
 	a := storetest.Attempt(t, s, o)
-	if _, err := s.AcceptPayment(ctx, a.ID, storetest.Paid(t, o.Price.Fiat.Add(kes("17"))), a.CreatedAt); err != nil {
+	if _, err := s.AcceptPayment(ctx, a.ID, storetest.Listed(t, s, storetest.Paid(t, o.Price.Fiat.Add(kes("17")))), a.CreatedAt); err != nil {
 		t.Fatal(err)
 	}
 	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))

@@ -88,9 +88,9 @@ func settle(t *testing.T, fn func() bool) {
 }
 
 // sealAll seals until n records are sealed.
-func sealAll(t *testing.T, s *store.Store, n int64) store.AuditHead {
+func sealAll(t *testing.T, s *store.Store, n int64) exchange.AuditHead {
 	t.Helper()
-	var head store.AuditHead
+	var head exchange.AuditHead
 	settle(t, func() bool {
 		_, err := s.SealAudit(t.Context())
 		if err == nil {
@@ -150,7 +150,7 @@ func TestEventsCarryNoPersonalDataOrSecrets(t *testing.T) {
 	a := storetest.Attempt(t, s, o)
 	obs := storetest.Paid(t, kes("1000"))
 	obs.Text = "paid"
-	if _, err := s.AcceptPayment(t.Context(), a.ID, obs, time.Time{}); err != nil {
+	if _, err := s.AcceptPayment(t.Context(), a.ID, storetest.Listed(t, s, obs), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	events := eventsFrom(t, s, 0, 14)

@@ -18,9 +18,10 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"kivuko/exchange"
+	"kivuko/store/pg"
 )
 
-// The schema: numbered files with tables and triggers, which run once, and the functions and grants, which every
+// The schema: numbered files with tables and triggers, which run once, and the functions and grants (roles.go), which every
 // migration rewrites. digests.txt lists the digests of all released sets of functions and grants, newest last.
 //
 //go:embed migrations
@@ -30,7 +31,6 @@ const (
 	migrationsDir = "migrations"
 	tableFiles    = migrationsDir + "/[0-9]*.sql"
 	functionFiles = migrationsDir + "/functions/*.sql"
-	grantsFile    = migrationsDir + "/grants.sql"
 	digestsFile   = migrationsDir + "/digests.txt"
 
 	// A process waits up to ten minutes for another migrating process.
@@ -42,9 +42,9 @@ const (
 // CodeStateConflict when a newer build migrated the database. A session lock makes concurrently starting processes
 // wait for each other.
 func Migrate(ctx context.Context, url string) (err error) {
-	db, err := sql.Open("postgres", url)
+	db, err := pg.Connect(url)
 	if err != nil {
-		return exchange.Wrap(exchange.CodeInternal, err, "The database URL can't be read.")
+		return err
 	}
 	defer func() { err = closed(err, db.Close()) }()
 	conn, err := db.Conn(ctx)
@@ -185,14 +185,13 @@ func readSchemaCode() (schemaCode, error) {
 	if err != nil {
 		return c, exchange.Wrap(exchange.CodeInternal, err, "The functions of the schema can't be read.")
 	}
-	for _, n := range append(names, grantsFile, digestsFile) {
+	c.grants = grants()
+	for _, n := range append(names, digestsFile) {
 		b, err := migrationFiles.ReadFile(n)
 		if err != nil {
 			return c, exchange.Wrap(exchange.CodeInternal, err, "The functions of the schema can't be read.")
 		}
 		switch n {
-		case grantsFile:
-			c.grants = string(b)
 		case digestsFile:
 			c.digests = strings.Fields(string(b))
 		default:
@@ -283,5 +282,6 @@ func SchemaHash() (string, error) {
 	if err != nil {
 		return "", exchange.Wrap(exchange.CodeInternal, err, "The migrations can't be read.")
 	}
+	h.Write([]byte(grants()))
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }

@@ -77,7 +77,7 @@ func TestSchemaIsChecked(t *testing.T) {
 		{`UPDATE schema_code SET digest = '` + listed[0] + `'`, listed[0]},
 		{`UPDATE schema_code SET digest = '` + now + `'`, ""},
 		{`DELETE FROM schema_code`, now},
-		{`REVOKE SELECT ON schema_code FROM kivuko_app`, "not migrated by this build"},
+		{`REVOKE SELECT ON schema_code FROM kivuko_api, kivuko_flows, kivuko_momo, kivuko_chain, kivuko_signer, kivuko_webhooks, kivuko_codec`, "not migrated by this build"},
 		{`DROP TABLE schema_code`, "not migrated by this build"},
 	} {
 		if _, err := db.ExecContext(t.Context(), c.made); err != nil {
@@ -102,8 +102,8 @@ func TestMigrateWritesFunctionsAndGrantsAnew(t *testing.T) {
 	for _, query := range []string{
 		`CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$`,
 		`DROP FUNCTION payment_hold(uuid)`,
-		`GRANT DELETE ON ledger_lines TO kivuko_app`,
-		`REVOKE UPDATE ON orders FROM kivuko_app`,
+		`GRANT DELETE ON ledger_lines TO kivuko_momo`,
+		`REVOKE UPDATE ON orders FROM kivuko_flows`,
 	} {
 		if _, err := db.ExecContext(t.Context(), query); err != nil {
 			t.Fatal(err)

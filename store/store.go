@@ -39,6 +39,9 @@ type Options struct {
 	Now      func() time.Time // the clock; the time in UTC with milliseconds when nil
 	Logger   *slog.Logger     // slog.Default when nil
 	Limits   Limits           // what customers may request; DefaultLimits where zero
+	// AuditKeys compute the links of the audit log's chain: the first one new links, all of them old ones. None where nothing is
+	// sealed or verified.
+	AuditKeys []exchange.AuditKey
 	// Commits returns the watch over the commits of a change, see pg.Open; nil disables that.
 	Commits func(context.Context) pg.Watch
 }
@@ -49,6 +52,7 @@ type Store struct {
 	clock  func() time.Time
 	log    *slog.Logger
 	limits Limits
+	audit  []exchange.AuditKey
 	ledger *ledger.Ledger
 }
 
@@ -64,7 +68,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	s := &Store{db: db, clock: o.Now, log: o.Logger, limits: o.Limits.orDefault()}
+	s := &Store{db: db, clock: o.Now, log: o.Logger, limits: o.Limits.orDefault(), audit: o.AuditKeys}
 	s.ledger = ledger.Open(db, s.now, o.Logger)
 	return s, nil
 }

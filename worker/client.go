@@ -2,6 +2,7 @@ package worker
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -23,12 +24,14 @@ type ClientConfig struct {
 	Address   string
 	Namespace string
 	TLS       bool
-	APIKey    string
-	Keys      []Key // of payloads; the first encrypts
-	Identity  string
-	Logger    *slog.Logger
-	Metrics   prometheus.Registerer // nil: no metrics of the SDK
-	Dial      []grpc.DialOption     // further options of the connection
+	// The certificate and its private key (PEM) that show Temporal which process this is; empty: none of our own.
+	Certificate, PrivateKey string
+	APIKey                  string
+	Keys                    []Key // of payloads; the first encrypts
+	Identity                string
+	Logger                  *slog.Logger
+	Metrics                 prometheus.Registerer // nil: no metrics of the SDK
+	Dial                    []grpc.DialOption     // further options of the connection
 }
 
 // DialLazy returns a client with payload encryption, which connects to Temporal at its first use: a process may start before
@@ -55,6 +58,13 @@ func clientOptions(c ClientConfig) (client.Options, error) {
 	if c.TLS && options.ConnectionOptions.TLS == nil {
 		options.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
+	if c.Certificate != "" {
+		own, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.PrivateKey))
+		if err != nil {
+			return options, errors.New("temporal client configuration: the certificate and its private key don't fit") // the error could quote a key
+		}
+		options.ConnectionOptions.TLS = withCertificate(options.ConnectionOptions.TLS, own)
+	}
 	if c.APIKey != "" {
 		options.Credentials = client.NewAPIKeyStaticCredentials(c.APIKey)
 	}
@@ -77,6 +87,16 @@ func clientOptions(c ClientConfig) (client.Options, error) {
 		}
 	}
 	return options, nil
+}
+
+// withCertificate adds a certificate to the settings of a connection, which is then one over TLS.
+func withCertificate(c *tls.Config, own tls.Certificate) *tls.Config {
+	if c == nil {
+		c = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	c = c.Clone()
+	c.Certificates = []tls.Certificate{own}
+	return c
 }
 
 // DataConverter returns the standard converter with encryption.

@@ -31,6 +31,7 @@ const (
 // can read them than the database. It uses AES-256-GCM with a random nonce; the key's name is authenticated.
 type Codec struct {
 	current string
+	order   []string // the keys, the one that encrypts first
 	aeads   map[string]cipher.AEAD
 }
 
@@ -57,6 +58,7 @@ func NewCodec(keys []Key) (*Codec, error) {
 		if c.aeads[k.ID], err = cipher.NewGCMWithRandomNonce(block); err != nil {
 			return nil, fmt.Errorf("payload codec: key %q: %w", k.ID, err)
 		}
+		c.order = append(c.order, k.ID)
 	}
 	return c, nil
 }

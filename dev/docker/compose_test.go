@@ -68,12 +68,15 @@ func faults(p *types.Project) []string {
 			networks[n] = append(networks[n], name)
 		}
 	}
+	if len(p.Services["temporal-ui"].Ports) > 0 {
+		out = append(out, "the Web UI is reached without the login")
+	}
 	for _, name := range endsFlows {
 		if v := p.Services["temporal-ui"].Environment[name]; v == nil || *v != "true" {
 			out = append(out, "the Web UI lacks "+name)
 		}
 	}
-	for _, n := range []string{"books", "flows", "histories"} {
+	for _, n := range []string{"books", "flows", "histories", "ui"} {
 		if !p.Networks[n].Internal {
 			out = append(out, "the network "+n+" has a way out")
 		}
@@ -152,10 +155,47 @@ var endsFlows = []string{
 // secretsOf names the only services that may hold a secret that no variable of ours reads, or that several variables
 // could hold.
 var secretsOf = map[string]*regexp.Regexp{
-	"database_owner_url":   regexp.MustCompile(`^migrate$`),
-	"books_owner_password": regexp.MustCompile(`^books$`),
-	"histories_password":   regexp.MustCompile(`^(histories|temporal|temporal-schema)$`),
-	"vault_token":          regexp.MustCompile(`^signer-`),
+	"database_url_migrate":   regexp.MustCompile(`^migrate$`),
+	"database_url_api":       regexp.MustCompile(`^api$`),
+	"database_url_codec":     regexp.MustCompile(`^codec$`),
+	"database_url_flows":     regexp.MustCompile(`^worker-flows$`),
+	"database_url_momo":      regexp.MustCompile(`^worker-momo$`),
+	"database_url_webhooks":  regexp.MustCompile(`^worker-webhooks$`),
+	"database_url_chain":     regexp.MustCompile(`^worker-(tron|ethereum|solana)$`),
+	"database_url_signer":    regexp.MustCompile(`^signer-`),
+	"books_migrate_password": regexp.MustCompile(`^books$`),
+	"histories_password":     regexp.MustCompile(`^(histories|temporal|temporal-schema)$`),
+	"payload_keys":           regexp.MustCompile(`^(codec|worker-flows)$`),
+	"payload_keys_flows":     regexp.MustCompile(`^(api|apply)$`),
+	"payload_keys_momo":      regexp.MustCompile(`^worker-momo$`),
+	"payload_keys_chain":     regexp.MustCompile(`^worker-(tron|ethereum|solana)$`),
+	"payload_keys_signer":    regexp.MustCompile(`^signer-`),
+	"payload_keys_webhooks":  regexp.MustCompile(`^worker-webhooks$`),
+	"vault_token_tron":       regexp.MustCompile(`^signer-tron$`),
+	"vault_token_ethereum":   regexp.MustCompile(`^signer-ethereum$`),
+	"vault_token_solana":     regexp.MustCompile(`^signer-solana$`),
+}
+
+// certificateOf is the service that shows Temporal a certificate, by the name of its secret.
+func certificateOf(secret string) (string, bool) {
+	name, ok := strings.CutPrefix(secret, "client_")
+	if !ok {
+		return "", false
+	}
+	name = strings.TrimSuffix(strings.TrimSuffix(name, "_certificate"), "_key")
+	switch name {
+	case "api", "apply", "temporal":
+		return name, true
+	case "ui", "tools":
+		return "temporal-" + name, true
+	}
+	if network, ok := strings.CutPrefix(name, "chain_"); ok {
+		name = network
+	}
+	if strings.HasPrefix(name, "signer_") {
+		return strings.ReplaceAll(name, "_", "-"), true
+	}
+	return "worker-" + name, true
 }
 
 // described is one line of the tables of variables.
@@ -206,6 +246,9 @@ func secrecy(s types.ServiceConfig) []string {
 	var out []string
 	held := map[string]bool{}
 	for _, secret := range s.Secrets {
+		if of, ok := certificateOf(secret.Source); ok && of != s.Name {
+			out = append(out, s.Name+" shows the certificate of "+of)
+		}
 		if who := secretsOf[secret.Source]; who != nil && !who.MatchString(s.Name) {
 			out = append(out, s.Name+" holds "+secret.Source)
 		}
@@ -255,7 +298,7 @@ func TestComposeFileKeepsTheRules(t *testing.T) {
 func TestComposeRulesAreAwake(t *testing.T) {
 	for name, c := range map[string]struct{ old, bad, want string }{
 		"schema":           {"read_only: true", "readonly: true", "readonly"},
-		"reference":        {"secrets: [database_owner_url, admin_password]", "secrets: [database_owner_url, admin_pasword]", "admin_pasword"},
+		"reference":        {"target: database_url}, admin_password]", "target: database_url}, admin_pasword]", "admin_pasword"},
 		"setting":          {"{KIVUKO_SIGNER_CEILINGS:?", "{KIVUKO_SIGNER_CEILING:?", "KIVUKO_SIGNER_CEILING"},
 		"writable":         {"read_only: true", "read_only: false", "may write to its image"},
 		"capabilities":     {"cap_drop: [ALL]", "cap_drop: [NET_RAW]", "keeps capabilities"},
@@ -271,10 +314,12 @@ func TestComposeRulesAreAwake(t *testing.T) {
 		"inside":           {"books: {internal: true}", "books: {}", "the network books has a way out"},
 		"database outside": {"networks: [books]\n\n  histories", "networks: [books, edge]\n\n  histories", "books is on edge, which has a way out"},
 		"guest of signers": {"networks: [books, flows, operator]", "networks: [books, flows, signers]", "worker-momo is on the signers' network"},
-		"strange secret":   {"secrets: [payload_keys]", "secrets: [payload_keys, vault_token]", "apply holds vault_token"},
+		"strange secret":   {"      - payload_keys\n", "      - payload_keys\n      - vault_token_tron\n", "worker-flows holds vault_token_tron"},
 		"strange key":      {"<<: [*common, *books, *temporal, *tron, *ethereum, *solana]", "<<: [*common, *books, *temporal, *tron, *ethereum, *solana, *keys]", "api knows the master key"},
 		"open secret":      {"KIVUKO_API_PIN_PEPPER_FILE: /run/secrets/pin_pepper", "KIVUKO_API_PIN_PEPPER: abc", "has KIVUKO_API_PIN_PEPPER in its environment"},
 		"buttons":          {"      TEMPORAL_START_WORKFLOW_DISABLED: \"true\"\n", "", "the Web UI lacks TEMPORAL_START_WORKFLOW_DISABLED"},
+		"shared identity":  {"{source: client_api_key, ", "{source: client_flows_key, ", "api shows the certificate of worker-flows"},
+		"open Web UI":      {"    networks: [flows, ui]\n", "    networks: [flows, ui]\n    ports: [\"127.0.0.1:8234:8080\"]\n", "the Web UI is reached without the login"},
 		"lost secret":      {"      - pin_pepper\n", "", "KIVUKO_API_PIN_PEPPER_FILE in /run/secrets/pin_pepper, which it is not given"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,12 +3,19 @@ package docker
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"debug/elf"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,6 +24,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,6 +37,7 @@ import (
 const (
 	commit  = "0123456789abcdef0123456789abcdef01234567" // the commit of the test image
 	spool   = "/var/spool/kivuko"
+	heads   = "/var/lib/kivuko"
 	nobody  = 65532
 	most    = 100 << 20 // bytes of the image
 	timeout = time.Minute
@@ -150,13 +159,47 @@ func (c container) mount(t *testing.T, path, content string) {
 	}
 }
 
+// clientPair is a certificate with its key, as each process shows Temporal one.
+var clientPair = sync.OnceValues(func() (certificate, key string) {
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "client"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &k.PublicKey, k)
+	if err != nil {
+		panic(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		panic(err)
+	}
+	text := func(kind string, b []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}))
+	}
+	return text("CERTIFICATE", der), text("PRIVATE KEY", secret)
+})
+
+// payloadKeys is the content of one of the secrets with payload keys: those of one domain, or of all.
+func payloadKeys(secret string) string {
+	var all []string
+	for i, domain := range []string{"flows", "momo", "chain", "signer", "webhooks"} {
+		if secret == "payload_keys" || secret == "payload_keys_"+domain {
+			all = append(all, fmt.Sprintf("%s.1:%s", domain, strings.Repeat(fmt.Sprintf("c%d", i), 32)))
+		}
+	}
+	return strings.Join(all, ",")
+}
+
 // secretsFor returns values of all secrets of the deployment. The databases are on this machine, so that production
 // mode accepts them without TLS.
-func secretsFor(owner, service string) map[string]string {
+func secretsFor(database string) map[string]string {
 	key := func(b string) string { return strings.Repeat(b, 32) }
+	certificate, private := clientPair()
 	return map[string]string{
-		"database_owner_url": owner, "database_url": service, "admin_password": "a long password of the first admin",
-		"payload_keys": "p1:" + key("c3"), "token_keys": "k1:" + key("a1"), "pin_pepper": key("b2"),
+		"client_certificate": certificate, "client_key": private,
+		"database_url": database, "admin_password": "a long password of the first admin",
+		"payload_keys": payloadKeys("payload_keys_flows"), "token_keys": "k1:" + key("a1"), "pin_pepper": key("b2"), "audit_keys": "a1:" + key("a7"),
 		"momo_consumer_key": "key", "momo_consumer_secret": "secret", "momo_passkey": "pass", "momo_security_credential": "sealed",
 		"momo_callback_key": key("d4"), "momo_standing_token": key("e5"), "tron_api_key": "", "ethereum_nodes": "https://127.0.0.1:1/key",
 		"solana_nodes": "https://127.0.0.1:1/key", "screening_token": "token", "rates_token": "token", "vault_token": "token", "webhook_keys": "w1:" + key("f6"),
@@ -197,12 +240,13 @@ func TestImage(t *testing.T) {
 			t.Errorf("two builds differ: %v and %v", a, b)
 		}
 	})
-	// The second COPY of the Dockerfile.
-	if err := os.MkdirAll(filepath.Join(c.root, spool), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(filepath.Join(c.root, spool), nobody, nobody); err != nil {
-		t.Fatal(err)
+	for _, own := range []string{spool, heads} { // the other COPYs of the Dockerfile
+		if err := os.MkdirAll(filepath.Join(c.root, own), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(filepath.Join(c.root, own), nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Run("version", func(t *testing.T) {
 		if out, err := c.run(t, nil, "version"); err != nil || strings.TrimSpace(out) != commit {
@@ -246,7 +290,7 @@ func checkFiles(t *testing.T, root string) {
 // missing: each process starts until it needs a server that does not run here.
 func checkConfigurations(t *testing.T, c container) {
 	const away = "postgres://nobody:x@127.0.0.1:1/kivuko?connect_timeout=2"
-	c.mountSecrets(t, secretsFor(away, away))
+	c.mountSecrets(t, secretsFor(away))
 	public, err := c.run(t, nil, "cold-key", "-out", spool+"/cold.json")
 	if err != nil {
 		t.Fatalf("%v: %s", err, public)
@@ -257,6 +301,11 @@ func checkConfigurations(t *testing.T, c container) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
+			for _, secret := range s.Secrets {
+				if secret.Target == "payload_keys" || secret.Source == "payload_keys" {
+					c.mountSecrets(t, map[string]string{"payload_keys": payloadKeys(secret.Source)})
+				}
+			}
 			said, err := c.run(t, environment(s), s.Command...)
 			if err == nil || strings.Contains(said, "configuration:") || !strings.Contains(said, "127.0.0.1:1: connect: connection refused") {
 				t.Errorf("%v: %s", err, said)
@@ -283,7 +332,11 @@ func checkDeployment(t *testing.T, c container) {
 		t.Skip("there is no psql, which reads the scripts of the databases")
 	}
 	secrets := t.TempDir()
-	for _, name := range []string{"books_owner_password", "books_service_password", "histories_password"} {
+	names := []string{"histories_password"}
+	for _, role := range []string{"migrate", "api", "flows", "momo", "chain", "signer", "webhooks", "codec"} {
+		names = append(names, "books_"+role+"_password")
+	}
+	for _, name := range names {
 		if err := os.WriteFile(filepath.Join(secrets, name), []byte("it's "+name+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -295,18 +348,23 @@ func checkDeployment(t *testing.T, c container) {
 			t.Fatalf("%s: %v: %s", script, err, said)
 		}
 	}
-	as := func(role, password string) string {
+	as := func(role string) string {
 		u := *server
-		u.User, u.Path = url.UserPassword(role, "it's "+password), "/kivuko"
+		u.User, u.Path = url.UserPassword("kivuko_"+role, "it's books_"+role+"_password"), "/kivuko"
 		return u.String()
 	}
-	c.mountSecrets(t, secretsFor(as("kivuko_owner", "books_owner_password"), as("kivuko_service", "books_service_password")))
+	c.mountSecrets(t, secretsFor(as("migrate")))
 	services := deployment(t).Services
 	for range 2 { // the second one finds nothing to do
 		if said, err := c.run(t, environment(services["migrate"]), "migrate"); err != nil {
 			t.Fatalf("migrate: %v: %s", err, said)
 		}
 	}
+	c.mountSecrets(t, secretsFor(as("flows")))
+	if said, err := c.run(t, environment(services["api"]), "api"); err == nil || !strings.Contains(said, "must log in as kivuko_api") {
+		t.Errorf("the API serves with the role of the flows: %v: %s", err, said)
+	}
+	c.mountSecrets(t, secretsFor(as("api")))
 	serve(t, c, environment(services["api"]))
 }
 

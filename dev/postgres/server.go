@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -110,6 +113,44 @@ func (s *Server) DSN(database string) string {
 	return u.String()
 }
 
+// RoleDSN returns the URL of a database of this server, for a role of CreateLogin.
+func (s *Server) RoleDSN(database, role string) string {
+	u := url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(role, s.rolePassword(role)),
+		Host:     ports.Address(s.Port()),
+		Path:     "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// rolePassword derives the password of a role, so that it is the same in each run.
+func (s *Server) rolePassword(role string) string {
+	h := hmac.New(sha256.New, []byte(s.cluster.password))
+	h.Write([]byte(role))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// CreateLogin makes a role with a password, or gives one to a role that exists.
+func (s *Server) CreateLogin(ctx context.Context, role string) error {
+	db, err := sql.Open("postgres", s.DSN(maintenanceDatabase))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // the connection is not used again
+	name, password := pq.QuoteIdentifier(role), pq.QuoteLiteral(s.rolePassword(role))
+	_, err = db.ExecContext(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD "+password)
+	const duplicateObject = "42710" // PostgreSQL, Appendix A, error codes
+	if pqErr, ok := errors.AsType[*pq.Error](err); ok && pqErr.Code == duplicateObject {
+		_, err = db.ExecContext(ctx, "ALTER ROLE "+name+" LOGIN PASSWORD "+password)
+	}
+	if err != nil {
+		return fmt.Errorf("create role %s: %w", role, err)
+	}
+	return nil
+}
+
 // Port returns the loopback TCP port of the server.
 func (s *Server) Port() int {
 	s.mu.Lock()
@@ -140,14 +181,18 @@ func (s *Server) current() *child.Process {
 	return s.process
 }
 
-// CreateDatabase creates a database unless it exists already.
-func (s *Server) CreateDatabase(ctx context.Context, name string) error {
+// CreateDatabase creates a database unless it exists already. owner is a role, or empty for the superuser.
+func (s *Server) CreateDatabase(ctx context.Context, name, owner string) error {
 	db, err := sql.Open("postgres", s.DSN(maintenanceDatabase))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }() // the connection is not used again
-	_, err = db.ExecContext(ctx, "CREATE DATABASE "+pq.QuoteIdentifier(name))
+	create := "CREATE DATABASE " + pq.QuoteIdentifier(name)
+	if owner != "" {
+		create += " OWNER " + pq.QuoteIdentifier(owner)
+	}
+	_, err = db.ExecContext(ctx, create)
 	const duplicateDatabase = "42P04" // PostgreSQL, Appendix A, error codes
 	var pqErr *pq.Error
 	if errors.As(err, &pqErr) && pqErr.Code == duplicateDatabase {

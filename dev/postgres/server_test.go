@@ -102,10 +102,10 @@ func open(t *testing.T, dsn string) *sql.DB {
 func TestDataPortAndPasswordSurviveARestart(t *testing.T) {
 	dir := reachable(t)
 	first := start(t, dir)
-	if err := first.CreateDatabase(t.Context(), "books"); err != nil {
+	if err := first.CreateDatabase(t.Context(), "books", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.CreateDatabase(t.Context(), "books"); err != nil {
+	if err := first.CreateDatabase(t.Context(), "books", ""); err != nil {
 		t.Errorf("creating a database that exists: %v", err)
 	}
 	execute(t, first.DSN("books"), "CREATE TABLE kept AS SELECT 42 AS n")

@@ -42,6 +42,7 @@ var secretsOf = map[string][]string{
 	"MOMO_STANDING_":    {ProcessAPI, ProcessWorker("momo"), ProcessRegister},
 	"WEBHOOK_KEYS":      {ProcessAPI, ProcessWorker("webhooks")},
 	"ADMIN_":            {ProcessMigrate},
+	"AUDIT_":            {ProcessWorker("flows"), ProcessAuditVerify},
 	"API_PIN_PEPPER":    {ProcessAPI},
 	"API_TOKEN_KEYS":    {ProcessAPI},
 }
@@ -62,7 +63,7 @@ func needs(process, variable string) bool {
 func (s *Stack) ProductEnvironment(process string) []string {
 	variables := map[string]string{
 		"MODE":         "local",
-		"DATABASE_URL": s.Postgres.DSN(productDatabase),
+		"DATABASE_URL": s.Postgres.RoleDSN(productDatabase, string(roleOf(process))),
 		"MASTER_KEY":   "file://" + filepath.Join(s.State, "master.key"),
 
 		"API_LISTEN":     s.Addresses.API,
@@ -111,6 +112,9 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"MOMO_SECURITY_CREDENTIAL": sandbox.DefaultSecurityCredential,
 
 		"WEBHOOK_KEYS": "dev:" + developmentKey("webhook"),
+
+		"AUDIT_KEYS":      "dev:" + developmentKey("audit"),
+		"AUDIT_HEAD": filepath.Join(s.State, "audit.head"),
 
 		"ADMIN_EMAIL":    AdminEmail,
 		"ADMIN_PHONE":    AdminPhone,

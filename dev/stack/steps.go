@@ -13,6 +13,7 @@ import (
 	"kivuko/dev/postgres"
 	"kivuko/dev/supervisor"
 	"kivuko/exchange"
+	"kivuko/store"
 )
 
 // Names of the supervised processes, for tests that kill them.
@@ -24,8 +25,10 @@ const (
 	ProcessMomo     = "momo"
 	ProcessAPI      = "api"
 	ProcessMigrate  = "migrate"
-	ProcessCodec    = "codec"
-	ProcessRegister = "momo-register"
+	// ProcessAuditVerify checks the audit log and ends.
+	ProcessAuditVerify = "audit-verify"
+	ProcessCodec       = "codec"
+	ProcessRegister    = "momo-register"
 )
 
 // Queues are the task queues, each served by a separate worker process, so that a crash of one
@@ -88,7 +91,34 @@ func startPostgres(ctx context.Context, s *Stack) error {
 	s.keepPostgres()
 	s.Note("PostgreSQL", fmt.Sprintf("%s, user %s, password in %s",
 		ports.Address(server.Port()), server.User(), filepath.Join(server.Dir(), "password")))
-	return server.CreateDatabase(ctx, productDatabase)
+	for _, role := range append(store.Roles(), store.RoleMigrate) {
+		if err := server.CreateLogin(ctx, string(role)); err != nil {
+			return err
+		}
+	}
+	return server.CreateDatabase(ctx, productDatabase, string(store.RoleMigrate))
+}
+
+// roleOf is the role with which a process of the product logs in to its database. Commands of operators run as the flows.
+func roleOf(process string) store.Role {
+	kind, _, _ := strings.Cut(strings.TrimPrefix(process, ProcessWorker("")), "-")
+	switch kind {
+	case ProcessAPI:
+		return store.RoleAPI
+	case ProcessCodec:
+		return store.RoleCodec
+	case ProcessMigrate:
+		return store.RoleMigrate
+	case "momo":
+		return store.RoleMomo
+	case "webhooks":
+		return store.RoleWebhooks
+	case "chain":
+		return store.RoleChain
+	case "signer":
+		return store.RoleSigner
+	}
+	return store.RoleFlows
 }
 
 // keepPostgres restarts the server whenever it ends unexpectedly.

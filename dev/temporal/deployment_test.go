@@ -53,8 +53,12 @@ func TestDeploymentIsReachedOverTLSAlone(t *testing.T) {
 			t.Errorf("the store %s: a verified connection and a password from a file, not %+v", name, s)
 		}
 	}
-	if f := c.Global.TLS.Frontend; f.Server.CertFile == "" || f.Server.KeyFile == "" || f.Client.DisableHostVerification {
+	f, own := c.Global.TLS.Frontend.Server, c.Global.TLS.SystemWorker
+	if f.CertFile == "" || f.KeyFile == "" || !f.RequireClientAuth || len(f.ClientCAFiles) != 1 {
 		t.Errorf("the frontend: %+v", f)
+	}
+	if own.CertFile == "" || own.KeyFile == "" || own.Client.DisableHostVerification || len(own.Client.RootCAFiles) != 1 || f.ClientCAFiles[0] == own.Client.RootCAFiles[0] {
+		t.Errorf("the server's own workers: %+v", own)
 	}
 	for name, s := range c.Services {
 		if name != "frontend" && s.RPC.BindOnIP != "127.0.0.1" {
@@ -74,45 +78,66 @@ func passwordFile(t *testing.T) (dir, file string) {
 	return dir, file
 }
 
-// certificates writes the files of an authority and of a server "temporal" that it signed.
-func certificates(t *testing.T) (authority, certificate, key string) {
+// authority signs certificates for one use.
+type authority struct {
+	t    *testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) authority {
 	t.Helper()
-	dir := t.TempDir()
-	write := func(name, kind string, der []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	issue := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
-		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if signer == nil {
-			signer = k
-		}
-		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-		der, err := x509.CreateCertificate(rand.Reader, template, parent, &k.PublicKey, signer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return der, k
-	}
-	root := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	rootDER, rootKey := issue(root, root, nil)
-	der, k := issue(&x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: []string{"temporal"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, root, rootKey)
-	secret, err := x509.MarshalPKCS8PrivateKey(k)
+	a := authority{t: t, dir: t.TempDir(), cert: &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}}
+	a.key = newKey(t)
+	a.write("ca.crt", "CERTIFICATE", a.sign(a.cert, &a.key.PublicKey))
+	return a
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return write("ca.crt", "CERTIFICATE", rootDER), write("temporal.crt", "CERTIFICATE", der), write("temporal.key", "PRIVATE KEY", secret)
+	return k
+}
+
+func (a authority) file() string { return filepath.Join(a.dir, "ca.crt") }
+
+func (a authority) sign(c *x509.Certificate, public *ecdsa.PublicKey) []byte {
+	a.t.Helper()
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, public, a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return der
+}
+
+func (a authority) write(name, kind string, der []byte) string {
+	a.t.Helper()
+	path := filepath.Join(a.dir, name)
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	return path
+}
+
+// issue makes a certificate and its key.
+func (a authority) issue(name string, use x509.ExtKeyUsage) (certificate, key string) {
+	a.t.Helper()
+	k := newKey(a.t)
+	secret, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	der := a.sign(&x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{use},
+	}, &k.PublicKey)
+	return a.write(name+".crt", "CERTIFICATE", der), a.write(name+".key", "PRIVATE KEY", secret)
 }
 
 // prepareHistories runs the deployment's own scripts: roles and databases, then the schema, twice.
@@ -149,13 +174,16 @@ func TestDeploymentServes(t *testing.T) {
 	}
 	secrets, password := passwordFile(t)
 	prepareHistories(t, server, secrets)
-	authority, certificate, key := certificates(t)
+	servers, clients := newAuthority(t), newAuthority(t)
+	certificate, key := servers.issue("temporal", x509.ExtKeyUsageServerAuth)
 	c := deploymentConfig(t)
 	for _, store := range c.Persistence.DataStores {
 		store.SQL.ConnectAddr, store.SQL.TLS, store.SQL.PasswordCommand.Args = server.Host, nil, []string{password}
 	}
-	frontend := &c.Global.TLS.Frontend
-	frontend.Server.CertFile, frontend.Server.KeyFile, frontend.Client.RootCAFiles = certificate, key, []string{authority}
+	frontend, own := &c.Global.TLS.Frontend.Server, &c.Global.TLS.SystemWorker
+	frontend.CertFile, frontend.KeyFile, frontend.ClientCAFiles = certificate, key, []string{clients.file()}
+	own.CertFile, own.KeyFile = clients.issue("temporal-workers", x509.ExtKeyUsageClientAuth)
+	own.Client.RootCAFiles = []string{servers.file()}
 	book := ports.NewBook() // its ports fit the 16 bits that the server's membership table has for them
 	for name, s := range c.Services {
 		for part, port := range map[string]*int{"-grpc": &s.RPC.GRPCPort, "-membership": &s.RPC.MembershipPort} {
@@ -182,7 +210,51 @@ func TestDeploymentServes(t *testing.T) {
 	if _, err := plain.CheckHealth(t.Context(), &client.CheckHealthRequest{}); err == nil {
 		t.Error("the frontend answers without TLS")
 	}
-	askOverTLS(t, address, authority)
+	askOverTLS(t, address, servers, clients)
+	refusesStrangers(t, address, servers)
+}
+
+// Whoever reached the frontend's port could start, signal and end every flow: a connection over TLS needed no certificate.
+func refusesStrangers(t *testing.T, address string, servers authority) {
+	t.Helper()
+	for name, own := range map[string]*tls.Config{
+		"without a certificate":                     overTLS(t, servers, "", ""),
+		"with one that the other authority signed":  overTLSWith(t, servers, servers),
+		"with one that nobody of this place signed": overTLSWith(t, servers, newAuthority(t)),
+	} {
+		c, err := client.NewLazyClient(client.Options{HostPort: address, ConnectionOptions: client.ConnectionOptions{TLS: own}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.CheckHealth(t.Context(), &client.CheckHealthRequest{}); err == nil {
+			t.Errorf("the frontend answers a client %s", name)
+		}
+		c.Close()
+	}
+}
+
+func overTLSWith(t *testing.T, servers, signer authority) *tls.Config {
+	t.Helper()
+	certificate, key := signer.issue("client", x509.ExtKeyUsageClientAuth)
+	return overTLS(t, servers, certificate, key)
+}
+
+func overTLS(t *testing.T, servers authority, certificate, key string) *tls.Config {
+	t.Helper()
+	pemBytes, err := os.ReadFile(servers.file())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "temporal", MinVersion: tls.VersionTLS12}
+	c.RootCAs.AppendCertsFromPEM(pemBytes)
+	if certificate != "" {
+		own, err := tls.LoadX509KeyPair(certificate, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Certificates = []tls.Certificate{own}
+	}
+	return c
 }
 
 func serveDeployment(t *testing.T, c *config.Config) {
@@ -214,17 +286,9 @@ func serveDeployment(t *testing.T, c *config.Config) {
 }
 
 // askOverTLS waits until the server's own workers poll: they too connect through the frontend's TLS.
-func askOverTLS(t *testing.T, address, authority string) {
+func askOverTLS(t *testing.T, address string, servers, clients authority) {
 	t.Helper()
-	pemBytes, err := os.ReadFile(authority)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pemBytes)
-	c, err := client.NewLazyClient(client.Options{HostPort: address, ConnectionOptions: client.ConnectionOptions{
-		TLS: &tls.Config{RootCAs: roots, ServerName: "temporal", MinVersion: tls.VersionTLS12},
-	}})
+	c, err := client.NewLazyClient(client.Options{HostPort: address, ConnectionOptions: client.ConnectionOptions{TLS: overTLSWith(t, servers, clients)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,11 +48,13 @@ CREATE INDEX audit_log_object_idx ON audit_log (object_type, object_id, id);
 CREATE INDEX audit_log_actor_idx ON audit_log (actor, id);
 CALL append_only('audit_log');
 
--- hash = sha256 of the previous hash and of the row. n counts from 1 without a gap.
+-- hash = HMAC-SHA256 of the previous hash and of the row, with a key that is not in the database: who has only the database can
+-- change rows, but can't compute the chain anew. n counts from 1 without a gap.
 CREATE TABLE audit_seals (
     n         bigint      PRIMARY KEY CHECK (n > 0),
     audit_id  bigint      NOT NULL UNIQUE REFERENCES audit_log (id),
     hash      bytea       NOT NULL CHECK (octet_length(hash) = 32),
+    key_id    text        NOT NULL CHECK (char_length(key_id) BETWEEN 1 AND 40),
     sealed_at timestamptz NOT NULL
 );
 CALL append_only('audit_seals');

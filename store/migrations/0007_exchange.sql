@@ -116,14 +116,18 @@ CREATE TRIGGER wallets_escrow_hot BEFORE UPDATE ON wallets FOR EACH ROW
 CREATE TRIGGER wallets_join_escrow AFTER INSERT ON wallets FOR EACH ROW WHEN (NEW.purpose = 'escrow') EXECUTE FUNCTION add_escrow_address();
 CREATE TRIGGER wallets_counterpart_true BEFORE INSERT ON wallets FOR EACH ROW WHEN (NEW.counterpart_of IS NOT NULL) EXECUTE FUNCTION check_counterpart();
 
+-- A rotation of the master key adds a seal of the same key. The earlier ones stay: a seal that can't be opened loses nothing.
 CREATE TABLE wallet_keys (
-    wallet_id  uuid  PRIMARY KEY REFERENCES wallets (id),
+    wallet_id  uuid    NOT NULL REFERENCES wallets (id),
+    seal       integer NOT NULL DEFAULT 1 CHECK (seal >= 1), -- the highest one of a wallet counts
     ciphertext bytea NOT NULL CHECK (octet_length(ciphertext) BETWEEN 1 AND 4096),
     master_key text  NOT NULL,
     public_key bytea NOT NULL,
-    algorithm  text  NOT NULL CHECK (algorithm IN ('secp256k1', 'ed25519'))
+    algorithm  text  NOT NULL CHECK (algorithm IN ('secp256k1', 'ed25519')),
+    PRIMARY KEY (wallet_id, seal)
 );
 CALL append_only('wallet_keys');
+CREATE TRIGGER wallet_keys_same BEFORE INSERT ON wallet_keys FOR EACH ROW WHEN (NEW.seal > 1) EXECUTE FUNCTION check_new_seal();
 CREATE TRIGGER wallet_keys_no_counterpart BEFORE INSERT ON wallet_keys FOR EACH ROW EXECUTE FUNCTION refuse_counterpart_key();
 
 CREATE TABLE offers (

@@ -13,6 +13,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,8 +29,9 @@ import (
 // databases.
 const URLVariable = "KIVUKO_TEST_DATABASE_URL"
 
-// serviceRole is the restricted role that tests run under, so that they prove its grants sufficient.
-const serviceRole = "kivuko_app"
+// serviceRole is the restricted role that tests run under, so that they prove the grants sufficient: it has the rights of all
+// processes, because a test does what several of them do. As connects as one of them.
+const serviceRole = "kivuko_tests"
 
 // templateLock is the key of the advisory lock under which a template is made.
 const templateLock = 0x6b69_7675
@@ -45,6 +47,9 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 	t.Helper()
 	if reflect.ValueOf(o.Limits).IsZero() {
 		o.Limits = plenty()
+	}
+	if o.AuditKeys == nil {
+		o.AuditKeys = []exchange.AuditKey{{ID: "test", Secret: []byte("0123456789abcdef0123456789abcdef")}}
 	}
 	s, err := store.Open(t.Context(), WithRole(t, dsn), o)
 	if err != nil {
@@ -126,6 +131,12 @@ func Exec(t testing.TB, s *store.Store, query string, args ...any) {
 	}
 }
 
+// PutBack makes the database of a store another one than before, as a restore from a backup does.
+func PutBack(t testing.TB, s *store.Store) {
+	t.Helper()
+	Exec(t, s, `CREATE OR REPLACE FUNCTION database_identity() RETURNS text LANGUAGE sql STABLE AS $$ SELECT 'put back' $$`)
+}
+
 // Owner is the plain connection pool on the database of a store as the owner of the schema.
 func Owner(t testing.TB, s *store.Store) *sql.DB {
 	t.Helper()
@@ -144,6 +155,20 @@ func WithRole(t testing.TB, dsn string) string {
 	q.Set("role", serviceRole)
 	u.RawQuery = q.Encode()
 	return u.String()
+}
+
+// As is a connection to the database of a store with the rights of one process.
+func As(t testing.TB, s *store.Store, role store.Role) *sql.Conn {
+	t.Helper()
+	c, err := Owner(t, s).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // it ends with its pool in any case
+	if _, err := c.ExecContext(t.Context(), `SET ROLE `+string(role)); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // URL creates a fresh database and returns its URL for the owner of the schema, for tests that read tables directly or
@@ -320,6 +345,9 @@ func makeTemplate(ctx context.Context, conn *sql.Conn, server, name string) erro
 	if err := store.Migrate(ctx, u.String()); err != nil {
 		return err
 	}
+	if _, err := conn.ExecContext(ctx, makeServiceRole()); err != nil {
+		return err
+	}
 	_, err = conn.ExecContext(ctx, `ALTER DATABASE `+draft+` RENAME TO `+name)
 	return err
 }
@@ -331,4 +359,17 @@ func first(errs ...error) error {
 		}
 	}
 	return nil
+}
+
+// makeServiceRole is the statement that makes the role of tests, which inherits the rights of all processes.
+func makeServiceRole() string {
+	var of []string
+	for _, role := range store.Roles() {
+		of = append(of, string(role))
+	}
+	return `DO $$ BEGIN
+		IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '` + serviceRole + `') THEN
+			CREATE ROLE ` + serviceRole + ` NOLOGIN IN ROLE ` + strings.Join(of, ", ") + `;
+		END IF;
+	END $$`
 }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+
+	"kivuko/chain/keys"
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// rewrapPage bounds how many keys are read at once.
+const rewrapPage = 100
+
+// runRewrap seals the wallet keys of one network with the current master key where a former one seals them. It runs with the signer's
+// settings. A crash loses nothing, because each key keeps its earlier seals; it is run again.
+func runRewrap(ctx context.Context, p process, args []string) error {
+	flags := flag.NewFlagSet("rewrap", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the error says what is wrong
+	name := flags.String("network", "", "the network whose wallet keys are sealed anew")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("rewrap: %w", err)
+	}
+	network := exchange.Network(*name)
+	if !network.Valid() {
+		return fmt.Errorf("rewrap: -network must name a network, not %q", *name)
+	}
+	if err := keys.HardenProcess(); err != nil {
+		return err
+	}
+	if err := p.config.check("rewrap"); err != nil {
+		return err
+	}
+	db, err := openStore(ctx, p, store.RoleSigner, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer closing(p, db)
+	vault, err := p.config.vault()
+	if err != nil {
+		return err
+	}
+	done, err := rewrap(ctx, db, vault, network)
+	if err != nil {
+		return fmt.Errorf("rewrap: after %d keys: %w", done, err)
+	}
+	if _, err := fmt.Fprintf(p.out, "%d keys were sealed anew by %s\n", done, vault.MasterKey()); err != nil {
+		return err
+	}
+	uses, err := db.KeysByMaster(ctx, network)
+	if err != nil {
+		return err
+	}
+	for _, u := range uses {
+		if _, err := fmt.Fprintf(p.out, "%s seals %d\n", u.MasterKey, u.Keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewrap seals each key anew whose master key is not the current one, and returns their number. A new seal was opened once before it
+// is stored.
+func rewrap(ctx context.Context, db *store.Store, vault *keys.Vault, n exchange.Network) (int, error) {
+	done, after := 0, uuid.Nil
+	for {
+		page, err := db.KeysOfOtherMasters(ctx, n, vault.MasterKey(), after, rewrapPage)
+		if err != nil || len(page) == 0 {
+			return done, err
+		}
+		for _, k := range page {
+			sealed, err := vault.Rewrap(ctx, keys.Sealed{
+				Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: keys.Algorithm(k.Algorithm),
+			}, keys.Ref{WalletID: k.WalletID, Network: k.Network})
+			if err != nil {
+				return done, fmt.Errorf("wallet %s: %w", k.WalletID, err)
+			}
+			k.Ciphertext, k.MasterKey = sealed.Ciphertext, sealed.MasterKey
+			if err := db.SealKeyAnew(ctx, k, exchange.System("operator")); err != nil {
+				return done, fmt.Errorf("wallet %s: %w", k.WalletID, err)
+			}
+			done, after = done+1, k.WalletID
+		}
+	}
+}

@@ -1,0 +1,333 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Role is the role of the database with which a kind of process logs in. It limits what a process can do that was taken over:
+// none can write what lets it do more.
+type Role string
+
+// The roles. RoleMigrate owns the schema; the others own nothing, and so can't change the triggers that guard them.
+const (
+	RoleAPI      Role = "kivuko_api"
+	RoleFlows    Role = "kivuko_flows"
+	RoleMomo     Role = "kivuko_momo"
+	RoleChain    Role = "kivuko_chain"
+	RoleSigner   Role = "kivuko_signer"
+	RoleWebhooks Role = "kivuko_webhooks"
+	RoleCodec    Role = "kivuko_codec"
+	RoleMigrate  Role = "kivuko_migrate"
+)
+
+// Roles lists the roles of the processes that serve, in the order of the columns of rightsTable.
+func Roles() []Role {
+	return []Role{RoleAPI, RoleFlows, RoleMomo, RoleChain, RoleSigner, RoleWebhooks, RoleCodec}
+}
+
+// rightsTable is what each role may do with each table: r read it, p read all but its secrets, i insert, u update (updatable names
+// the columns, where not all), d delete, l only lock rows (by the right to update lockable, which a trigger or nobody minds). A
+// table that is not listed is closed. Triggers work with the rights of who fires them, unless they write a balance, a position of
+// a log or a number: those work with the owner's.
+//
+// Secrets are read only where they are used: sessions by the API and the codec, keys of webhooks by their worker, keys of wallets
+// by the signer; the API reads which keys exist. What authorises something is written by the process that learns it: decisions,
+// commands and releases by the API, approvals by the flows that checked a ticket, proofs of payments by the mobile money worker,
+// deposits by the chain worker.
+const rightsTable = `
+table                       api   flows  momo  chain  signer  webhooks  codec
+state_transitions           r     r      r     r      r       r         -
+schema_code                 r     r      r     r      r       r         r
+users                       riu   pl     pl    pl     pl      p         p
+name_words                  ri    r      r     r      r       -         -
+session_families            riud  rdl    -     -      -       -         r
+sessions                    riud  -      -     -      -       -         r
+login_failures              riud  rdl    -     -      -       -         -
+idempotency_keys            riud  rdl    -     -      -       -         -
+fiat_currencies             riud  r      r     r      r       -         -
+countries                   riud  r      r     r      r       -         -
+catalog_removals            riud  r      r     r      r       -         -
+ledger_accounts             riu   riu    riu   riu    riu     -         -
+ledger_entries              ri    ri     ri    ri     ri      -         -
+ledger_lines                ri    ri     ri    ri     ri      -         -
+holds                       riu   riu    riu   riu    riu     -         -
+log_clock                   r     r      r     r      r       r         -
+events                      ri    ri     ri    ri     ri      ri        -
+audit_log                   ri    ri     ri    ri     ri      ri        -
+audit_seals                 r     ri     r     r      r       -         -
+webhook_endpoints           riu   rl     r     r      r       ru        -
+webhook_keys                riud  rdl    -     -      -       r         -
+webhook_deliveries          ru    riud   r     r      r       riu       -
+webhook_relay               r     ru     r     r      r       rl        -
+control_changes             riu   r      r     r      r       -         -
+valuations                  riu   r      r     r      r       -         -
+role_limits                 riu   r      r     r      r       -         -
+user_limits                 riu   r      r     r      r       -         -
+limit_uses                  ru    riu    ru    ru     r       -         -
+approval_rules              riu   rl     rl    rl     rl      -         -
+approval_tokens             ri    ru     -     -      -       -         -
+approvals                   r     ri     r     r      r       -         -
+fx_rates                    ri    ri     r     r      r       -         -
+fee_profiles                ri    r      r     r      r       -         -
+fx_quotes                   riu   ru     r     r      r       -         -
+wallets                     ru    rl     rl    rl     riu     -         -
+wallet_keys                 r     -      -     -      ri      -         -
+offers                      riu   ru     ru    ru     rl      -         -
+order_kinds                 r     r      r     r      r       -         -
+order_parties               ri    rud    r     r      r       -         -
+orders                      ru    riu    ru    ru     ru      r         -
+operator_commands           ri    ru     ru    r      r       -         -
+payment_attempts            rl    rl     riu   rl     rl      r         -
+momo_receipts               ri    r      ri    r      r       -         -
+collections                 ru    ru     riu   rl     rl      -         -
+payment_exceptions          riu   riu    riu   riu    rl      -         -
+exception_decisions         ri    r      r     r      r       -         -
+c2b_payments                riu   rl     riu   rl     rl      -         -
+c2b_quarantine              r     r      ri    r      r       -         -
+momo_terms                  ri    r      r     r      r       -         -
+payout_charges              r     r      riu   r      r       -         -
+float_reports               r     r      ri    r      r       -         -
+float_moves                 riu   r      ru    r      r       -         -
+momo_callbacks              ri    r      r     r      r       -         -
+payout_queries              r     r      ri    r      r       -         -
+database_releases           ri    r      r     r      r       -         -
+float_queries               r     r      ri    r      r       -         -
+momo_breakers               ru    r      r     r      r       -         -
+parked_flows                r     riud   r     r      r       -         -
+momo_credential_hits        r     r      ri    r      r       -         -
+chain_payments              riu   riu    riu   riu    riu     -         -
+nonce_sequences             rl    r      r     riu    riu     -         -
+nonces                      r     r      r     ri     ri      -         -
+chain_attempts              r     riu    r     riu    riu     -         -
+cold_drafts                 r     ru     r     riu    r       -         -
+nonce_sequence_reopenings   ri    r      r     r      r       -         -
+network_fees                r     r      r     r      r       -         -
+deposit_cursors             r     r      r     riu    r       -         -
+deposit_blocks              r     r      r     rid    r       -         -
+chain_deposits              ru    ru     rl    riu    rl      -         -
+deposit_quarantine          r     ru     r     riu    r       -         -
+deposit_looks               r     r      r     riu    r       -         -
+deposit_waits               r     riu    r     r      r       -         -
+deposit_wakeups             r     riu    r     riu    r       -         -
+gas_found                   r     ri     r     ri     r       -         -
+gas_nettings                r     ri     r     ri     r       -         -
+escrow_policy               ru    rl     r     r      r       -         -
+escrow_addresses            ru    ru     r     r      r       -         -
+escrow_leases               rl    riu    rl    rl     rl      -         -
+escrow_claims               ru    riu    ru    riu    rl      -         -
+escrow_requests             ri    ri     r     r      r       -         -
+order_payouts               riu   riu    riu   rl     rl      -         -
+bank_confirmations          riu   rl     rl    rl     rl      -         -
+payout_attestations         ri    r      r     r      r       -         -
+refund_policy               r     r      r     r      r       -         -
+refunds                     riu   riu    riu   ru     ru      -         -
+refund_requests             ri    r      r     r      r       -         -
+transfers                   rl    riu    rl    ru     ru      r         -
+screenings                  r     ri     r     r      ri      -         -
+deny_list                   riu   r      r     r      r       -         -
+reconciliation_runs         r     riu    r     riu    r       -         -
+reconciliation_totals       r     riu    r     riu    r       -         -
+reconciliation_differences  ru    riu    rl    riu    rl      -         -
+reconciliation_items        r     ri     r     ri     r       -         -
+reserve_reports             r     ri     r     ri     r       -         -
+`
+
+// updatable are the columns of a table that may be updated, where not all may. The others follow from triggers, or never change.
+var updatable = map[string]string{
+	"ledger_accounts":    "touched",
+	"holds":              "amount, status, updated_at",
+	"webhook_keys":       "expires_at",
+	"webhook_relay":      "cursor",
+	"fx_quotes":          "consumed_at, object_id, object_type, status, superseded_by, updated_at, version",
+	"order_parties":      "created_at",
+	"collections":        "kept, refunded",
+	"c2b_payments":       "attempt_id, booked_at, disputed, exception_id, listed_at, object_id, object_type, party_hash, reference, status, notified_at, updated_at",
+	"payout_charges":     "fixed_at, reported",
+	"float_moves":        "code, conversation_id, note, originator_id, receipt, settled_at, settled_by, status, status_token_hash, token_hash, updated_at, version",
+	"momo_breakers":      "closed_at, closed_by, closings, hits, note, opened_at, trial",
+	"nonce_sequences":    "foreign_nonce",
+	"cold_drafts":        "attempt_id, evidence, part, status",
+	"deposit_quarantine": "note, settled_at",
+	"escrow_policy":      "keep_free, most, rest_seconds, updated_at, updated_by, version",
+	"escrow_addresses":   "label, reason, status, updated_at, updated_by, version",
+	"escrow_leases":      "ended_at",
+	"escrow_claims":      "kept, refunded, taken",
+	"order_payouts":      "claimed, completed_at, doubted, hold_id, paid_by, receipt, refused_code, status, updated_at, version",
+	"bank_confirmations": "withdrawn_at",
+}
+
+// insertable are the columns that may be inserted, where not all may.
+var insertable = map[string]string{
+	"database_releases": "identity, change_id", "momo_credential_hits": "attempt_id, code",
+}
+
+// lockable is a harmless column of a table: PostgreSQL locks a row only for who may update something in it.
+var lockable = map[string]string{
+	"users":                      "updated_at",
+	"session_families":           "created_at",
+	"login_failures":             "updated_at",
+	"idempotency_keys":           "created_at",
+	"webhook_endpoints":          "updated_at",
+	"webhook_keys":               "expires_at",
+	"webhook_relay":              "cursor",
+	"approval_rules":             "updated_at",
+	"wallets":                    "updated_at",
+	"offers":                     "updated_at",
+	"payment_attempts":           "created_at",
+	"collections":                "created_at",
+	"payment_exceptions":         "updated_at",
+	"c2b_payments":               "updated_at",
+	"nonce_sequences":            "foreign_nonce",
+	"chain_deposits":             "updated_at",
+	"escrow_policy":              "updated_at",
+	"escrow_leases":              "leased_at",
+	"escrow_claims":              "created_at",
+	"order_payouts":              "updated_at",
+	"bank_confirmations":         "created_at",
+	"transfers":                  "updated_at",
+	"reconciliation_differences": "updated_at",
+}
+
+// secrets are the columns that p leaves out.
+var secrets = map[string][]string{"users": {"password_hash", "pin_hash"}}
+
+// tableRights is a row of rightsTable: the letters by role.
+type tableRights struct {
+	table   string
+	letters map[Role]string
+}
+
+// rights returns the rows of the table of rights.
+func rights() []tableRights {
+	var all []tableRights
+	for i, line := range strings.Split(strings.TrimSpace(rightsTable), "\n") {
+		cells := strings.Fields(line)
+		if i == 0 { // the heads of the columns
+			continue
+		}
+		row := tableRights{table: cells[0], letters: map[Role]string{}}
+		for n, role := range Roles() {
+			row.letters[role] = strings.Trim(cells[n+1], "-")
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
+// privileges are the privileges of letters on a table, as GRANT names them.
+func privileges(table, letters string) []string {
+	some := func(verb string, columns map[string]string) string {
+		if c := columns[table]; c != "" {
+			return verb + " (" + c + ")"
+		}
+		return verb
+	}
+	var all []string
+	for _, letter := range letters {
+		switch letter {
+		case 'r':
+			all = append(all, "SELECT")
+		case 'p':
+			all = append(all, "SELECT (%s)") // filled in with the columns of the database
+		case 'i':
+			all = append(all, some("INSERT", insertable))
+		case 'u':
+			all = append(all, some("UPDATE", updatable))
+		case 'd':
+			all = append(all, "DELETE")
+		case 'l':
+			all = append(all, "UPDATE ("+lockable[table]+")")
+		}
+	}
+	return all
+}
+
+// makeRole creates a role that can't log in yet, unless it exists; an administrator gives it a password, or makes it before the
+// first migration. If the migrating role may not create roles, the migration changes no right of a missing one, and the next
+// migration after its creation grants them.
+const makeRole = `
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '%[1]s') THEN
+        BEGIN
+            CREATE ROLE %[1]s NOLOGIN;
+        EXCEPTION
+            WHEN insufficient_privilege THEN
+                RAISE NOTICE 'role %[1]s is absent and may not be created';
+            WHEN duplicate_object OR unique_violation THEN
+                NULL; -- another database of this server was migrated at the same time
+        END;
+    END IF;
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = '%[1]s') THEN
+        EXECUTE 'GRANT USAGE ON SCHEMA ' || here || ' TO %[1]s';
+        FOR g IN SELECT oid::regclass AS name FROM pg_class -- the schema may contain other applications' tables
+            WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v') AND pg_has_role(relowner, 'USAGE')
+        LOOP
+            EXECUTE 'REVOKE ALL ON ' || g.name || ' FROM %[1]s';
+        END LOOP;
+%[2]s    END IF;
+`
+
+// grants is the statement that gives each role exactly its rights. Every migration runs it.
+func grants() string {
+	var all strings.Builder
+	all.WriteString("DO $$\nDECLARE\n    here text := quote_ident(current_schema());\n    g    record;\nBEGIN")
+	for _, role := range Roles() {
+		var own strings.Builder
+		for _, row := range rights() {
+			for _, privilege := range privileges(row.table, row.letters[role]) {
+				if strings.Contains(privilege, "%s") {
+					_, _ = fmt.Fprintf(&own, "        EXECUTE (SELECT 'GRANT SELECT (' || string_agg(quote_ident(attname), ', ') || ') ON %[1]s TO %[2]s' FROM pg_attribute\n"+
+						"            WHERE attrelid = '%[1]s'::regclass AND attnum > 0 AND NOT attisdropped AND attname NOT IN ('%[3]s'));\n",
+						row.table, role, strings.Join(secrets[row.table], "', '"))
+					continue
+				}
+				_, _ = fmt.Fprintf(&own, "        GRANT %s ON %s TO %s;\n", privilege, row.table, role)
+			}
+		}
+		_, _ = fmt.Fprintf(&all, makeRole, role, own.String())
+	}
+	all.WriteString("END $$;\n")
+	return all.String()
+}
+
+// Granted is one privilege of a role: on all columns of a table, on some, or on all but some.
+type Granted struct {
+	Role        Role
+	Verb, Table string
+	Columns     []string // nil: all
+	Except      bool     // all but the columns
+}
+
+// GrantedRights lists every privilege of the table of rights, for tests that compare it with the database.
+func GrantedRights() []Granted {
+	list := func(columns string) []string {
+		if columns == "" {
+			return nil
+		}
+		return strings.Split(columns, ", ")
+	}
+	var all []Granted
+	for _, row := range rights() {
+		for role, letters := range row.letters {
+			for _, letter := range letters {
+				g := Granted{Role: role, Table: row.table}
+				switch letter {
+				case 'r':
+					g.Verb = "SELECT"
+				case 'p':
+					g.Verb, g.Columns, g.Except = "SELECT", secrets[row.table], true
+				case 'i':
+					g.Verb, g.Columns = "INSERT", list(insertable[row.table])
+				case 'u':
+					g.Verb, g.Columns = "UPDATE", list(updatable[row.table])
+				case 'd':
+					g.Verb = "DELETE"
+				case 'l':
+					g.Verb, g.Columns = "UPDATE", list(lockable[row.table])
+				}
+				all = append(all, g)
+			}
+		}
+	}
+	return all
+}
