@@ -33,7 +33,7 @@ type OrderRequest struct {
 	RefundAddress string    `json:"refund_address,omitempty"` // of a sale: where its crypto is returned to
 	FundWalletID  uuid.UUID `json:"fund_wallet_id,omitzero"`  // of a sale: the customer's wallet that funds it
 	PayoutMethod  string    `json:"payout_method,omitempty"`  // of a sale; empty: mobile money
-	Provider      string    `json:"provider,omitempty"`       // of a mobile money sale: who pays it out; set by the worker that opens it
+	Provider      string    `json:"provider,omitempty"`       // of a mobile money sale: who pays it out; set by the worker that opens it, and no term of the intent
 	QuoteID       uuid.UUID `json:"quote_id,omitzero"`        // of a sale without an offer: the quote that sets the rate
 	Network       Network   `json:"network,omitempty"`        // of a sale without an offer that is sent from outside
 	// HasParties is set when the sender and the beneficiary are stored beside the request, under its id. This keeps

@@ -84,6 +84,10 @@ type Principal struct {
 	SessionID uuid.UUID
 	IP        string
 	RequestID string
+	// Assurance is that of the session, and SteppedUpAt when the caller last proved itself in it: by its login or again
+	// since then. Both are zero without a session.
+	Assurance   Assurance
+	SteppedUpAt time.Time
 }
 
 // System is the principal of work that the service does by itself.
