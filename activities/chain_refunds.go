@@ -17,6 +17,7 @@ type ChainRefundStore interface {
 	DismissClaim(ctx context.Context, refundID uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error)
 	DecideRefund(ctx context.Context, refundID uuid.UUID, token string, action exchange.ApprovalAction) (exchange.RefundStanding, error)
 	refusalStore
+	actingStore
 }
 
 // ChainRefunds changes the rows of crypto refunds.
@@ -28,10 +29,9 @@ type ChainRefunds struct {
 type OpenChainRefundInput struct {
 	OrderID     uuid.UUID `json:"order_id,omitzero"`
 	ExceptionID uuid.UUID `json:"exception_id,omitzero"`
-	// RequestID is that of a request through the API. The requester is Actor, or else Proof's actor; neither when the flow
-	// itself asks.
+	// RequestID is that of a stored request, which names its requester. Otherwise the operator of Proof asks, or the flow
+	// itself.
 	RequestID uuid.UUID `json:"request_id,omitzero"`
-	Actor     Actor     `json:"actor,omitzero"`
 	Proof     Proof     `json:"proof,omitzero"`
 	Reason    string    `json:"reason,omitempty"`
 }
@@ -39,12 +39,12 @@ type OpenChainRefundInput struct {
 // OpenChainRefund opens the refund and fails the order. It is refused with CodeStateConflict while the payee may have got
 // the shillings.
 func (c *ChainRefunds) OpenChainRefund(ctx context.Context, in OpenChainRefundInput) (RefundOpened, error) {
-	by := in.Actor
-	if by.UserID == uuid.Nil {
-		by = in.Proof.Actor()
+	by, err := actor(ctx, c.Store, in.Proof.Behalf())
+	if err != nil {
+		return RefundOpened{}, Failure(ctx, err)
 	}
 	r := exchange.ChainRefundRequest{OrderID: in.OrderID, ExceptionID: in.ExceptionID, RequestID: in.RequestID, Reason: in.Reason}
-	order, refund, err := c.Store.OpenChainRefund(ctx, r, by.Principal())
+	order, refund, err := c.Store.OpenChainRefund(ctx, r, by)
 	return RefundOpened{OrderState: stateOf(order), RefundID: refund.ID}, Failure(ctx, err)
 }
 
@@ -86,13 +86,17 @@ type AddressRefundInput struct {
 
 // AddressRefund sets the refund's address to that of the request. A command without a request is CodeNotFound.
 func (c *ChainRefunds) AddressRefund(ctx context.Context, in AddressRefundInput) (ChainRefundState, error) {
-	s, err := c.Store.AddressRefund(ctx, in.RefundID, in.Proof.CommandID, in.Proof.Principal())
+	s, err := actedOn(ctx, c.Store, in.Proof.Behalf(), func(by exchange.Principal) (exchange.RefundStanding, error) {
+		return c.Store.AddressRefund(ctx, in.RefundID, in.Proof.CommandID, by)
+	})
 	return refundState(s), Failure(ctx, err)
 }
 
 // DismissClaim lets a refund go on despite an unproven claim that its payee was paid.
 func (c *ChainRefunds) DismissClaim(ctx context.Context, in AddressRefundInput) (ChainRefundState, error) {
-	s, err := c.Store.DismissClaim(ctx, in.RefundID, in.Proof.Principal())
+	s, err := actedOn(ctx, c.Store, in.Proof.Behalf(), func(by exchange.Principal) (exchange.RefundStanding, error) {
+		return c.Store.DismissClaim(ctx, in.RefundID, by)
+	})
 	return refundState(s), Failure(ctx, err)
 }
 

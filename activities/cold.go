@@ -26,6 +26,9 @@ type ColdStore interface {
 	LapseColdDraft(ctx context.Context, draftID uuid.UUID, evidence string, by exchange.Principal) error
 	WithdrawColdDraft(ctx context.Context, draftID uuid.UUID, by exchange.Principal) (exchange.ChainPayment, error)
 	ApproveNonceAccount(ctx context.Context, paymentID uuid.UUID, account string, rent money.Amount) (exchange.ChainPayment, error)
+	// UseIntent marks an intent of a kind as used by the flow, and returns it.
+	UseIntent(ctx context.Context, a exchange.Asked, kind exchange.IntentKind) (exchange.Intent, error)
+	actingStore
 }
 
 // Cold issues unsigned transactions of cold wallets on one network and imports the signed ones. It holds no keys.
@@ -35,10 +38,10 @@ type Cold struct {
 	Now    func() time.Time
 }
 
-// ColdInput asks for a transaction for offline signing.
+// ColdInput asks for a transaction for offline signing, or for the end of one that was issued.
 type ColdInput struct {
 	PaymentID uuid.UUID `json:"payment_id"`
-	Actor     Actor     `json:"actor"`
+	Behalf    Behalf    `json:"behalf,omitzero"`
 }
 
 // ColdDraft names the issued draft.
@@ -55,15 +58,28 @@ func (c *Cold) DraftColdPayment(ctx context.Context, in ColdInput) (ColdDraft, e
 	if err != nil {
 		return ColdDraft{}, coldFailure(ctx, err)
 	}
+	asked, err := c.intended(ctx, p, in.Behalf, exchange.IntendColdPayload)
+	if err != nil {
+		return ColdDraft{}, coldFailure(ctx, err)
+	}
 	if way.durable != nil {
-		d, err := c.draftDurable(ctx, p, way, in.Actor)
+		d, err := c.draftDurable(ctx, p, way, asked.By)
 		return d, coldFailure(ctx, err)
 	}
-	d, err := c.draft(ctx, p, way, in.Actor)
+	d, err := c.draft(ctx, p, way, asked.By)
 	return ColdDraft{DraftID: d.ID}, coldFailure(ctx, err)
 }
 
-func (c *Cold) draft(ctx context.Context, p exchange.ChainPayment, way coldWay, by Actor) (exchange.ColdDraft, error) {
+// intended uses the officer's intent about the transfer that a payment carries out.
+func (c *Cold) intended(ctx context.Context, p exchange.ChainPayment, b Behalf, kind exchange.IntentKind) (exchange.Intent, error) {
+	asked, err := c.Store.UseIntent(ctx, b.asked(ctx), kind)
+	if err == nil && (p.Purpose != exchange.ForTransfer || p.ObjectID != asked.ObjectID) {
+		err = exchange.Errorf(exchange.CodeNotFound, "There is no such intent for this payment.")
+	}
+	return asked, err
+}
+
+func (c *Cold) draft(ctx context.Context, p exchange.ChainPayment, way coldWay, by exchange.Principal) (exchange.ColdDraft, error) {
 	var none exchange.ColdDraft
 	before, err := c.approved(ctx, p)
 	if err != nil {
@@ -97,7 +113,7 @@ func (c *Cold) approved(ctx context.Context, p exchange.ChainPayment) ([]exchang
 }
 
 // handOut prepares a draft and stores it.
-func (c *Cold) handOut(ctx context.Context, p exchange.ChainPayment, way coldWay, d chain.Draft, by Actor) (exchange.ColdDraft, error) {
+func (c *Cold) handOut(ctx context.Context, p exchange.ChainPayment, way coldWay, d chain.Draft, by exchange.Principal) (exchange.ColdDraft, error) {
 	u, err := way.Prepare(ctx, d)
 	if err != nil {
 		return exchange.ColdDraft{}, err
@@ -106,7 +122,7 @@ func (c *Cold) handOut(ctx context.Context, p exchange.ChainPayment, way coldWay
 		u.NonceAccount != d.NonceAccount {
 		return exchange.ColdDraft{}, exchange.Errorf(exchange.CodeInternal, "the driver prepared another transfer for payment %s", p.ID)
 	}
-	return c.Store.SaveColdDraft(ctx, c.row(p, way, u, by), by.Principal())
+	return c.Store.SaveColdDraft(ctx, c.row(p, way, u, by), by)
 }
 
 // alive refuses an expired draft that may still be in a block.
@@ -199,7 +215,7 @@ func (c *Cold) unsent(ctx context.Context, way coldWay, before []exchange.ColdDr
 	return nil
 }
 
-func (c *Cold) row(p exchange.ChainPayment, way coldWay, u chain.Unsigned, by Actor) exchange.ColdDraft {
+func (c *Cold) row(p exchange.ChainPayment, way coldWay, u chain.Unsigned, by exchange.Principal) exchange.ColdDraft {
 	d := exchange.ColdDraft{
 		ID: uuid.Must(uuid.NewV7()), PaymentID: p.ID, Network: p.Network, Body: u.Body, Payload: u.Payload, ExpiresAt: u.ExpiresAt,
 		Nonce: u.Nonce, RefBlock: u.RefBlock, NonceAccount: u.NonceAccount, NonceBlock: u.NonceBlock, Bid: u.Bid, FeeLimit: u.FeeLimit, AskedBy: by.UserID,
@@ -217,20 +233,28 @@ func (c *Cold) row(p exchange.ChainPayment, way coldWay, u chain.Unsigned, by Ac
 	return d
 }
 
-// ColdImport carries a signed transaction.
-type ColdImport struct {
-	PaymentID uuid.UUID `json:"payment_id"`
-	Raw       []byte    `json:"raw"` // in the network's encoding
-	Actor     Actor     `json:"actor"`
+// coldImport is a signed transaction, and who imports it.
+type coldImport struct {
+	raw []byte // in the network's encoding
+	by  exchange.Principal
 }
 
-// ImportColdPayment stores a signed transaction of an issued draft as the payment's pending one. The same bytes may be
-// imported again. CodeInvalid for bytes that are not an issued draft, signed by the wallet.
-func (c *Cold) ImportColdPayment(ctx context.Context, in ColdImport) (SignedPayment, error) {
-	p, way, err := c.payment(ctx, in.PaymentID)
+// ImportColdPayment stores the signed transaction of an intent, which is that of an issued draft, as the payment's pending
+// one. The same bytes may be imported again. CodeInvalid for bytes that are not an issued draft, signed by the wallet.
+func (c *Cold) ImportColdPayment(ctx context.Context, input ColdInput) (SignedPayment, error) {
+	p, way, err := c.payment(ctx, input.PaymentID)
 	if err != nil {
 		return SignedPayment{}, coldFailure(ctx, err)
 	}
+	asked, err := c.intended(ctx, p, input.Behalf, exchange.IntendColdImport)
+	if err != nil {
+		return SignedPayment{}, coldFailure(ctx, err)
+	}
+	signed, err := exchange.SignedOfflineOf(asked)
+	if err != nil {
+		return SignedPayment{}, coldFailure(ctx, err)
+	}
+	in := coldImport{raw: signed.Raw, by: asked.By}
 	drafts, err := c.Store.ColdDrafts(ctx, p.ID)
 	if err != nil {
 		return SignedPayment{}, coldFailure(ctx, err)
@@ -243,9 +267,9 @@ func (c *Cold) ImportColdPayment(ctx context.Context, in ColdImport) (SignedPaym
 	return SignedPayment{AttemptID: a.ID, TxID: a.TxID}, coldFailure(ctx, err)
 }
 
-func (c *Cold) take(ctx context.Context, p exchange.ChainPayment, client chain.Offline, drafts []exchange.ColdDraft, in ColdImport) (exchange.ChainAttempt, error) {
+func (c *Cold) take(ctx context.Context, p exchange.ChainPayment, client chain.Offline, drafts []exchange.ColdDraft, in coldImport) (exchange.ChainAttempt, error) {
 	var none exchange.ChainAttempt
-	d, signed, err := match(p, drafts, in.Raw, client.TakeSigned)
+	d, signed, err := match(p, drafts, in.raw, client.TakeSigned)
 	if err != nil {
 		return none, err
 	}
@@ -264,7 +288,7 @@ func (c *Cold) take(ctx context.Context, p exchange.ChainPayment, client chain.O
 	saved, err := c.Store.SaveColdAttempt(ctx, d.ID, exchange.ChainAttempt{
 		ID: uuid.Must(uuid.NewV7()), PaymentID: p.ID, Network: p.Network, NonceWallet: d.NonceWallet, TxID: signed.TxID, Raw: signed.Raw, ExpiresAt: signed.ExpiresAt,
 		Nonce: signed.Nonce, RefBlock: signed.RefBlock, Bid: signed.Bid, FeeLimit: signed.FeeLimit, Status: exchange.TxSigned,
-	}, in.Actor.Principal())
+	}, in.by)
 	switch {
 	case exchange.CodeOf(err) == exchange.CodeConflict:
 		return none, invalidImport("taken", "has a nonce that another payment of the wallet used; request a new payload")

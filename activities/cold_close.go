@@ -14,7 +14,7 @@ import (
 
 // draftDurable issues a draft that the wallet's nonce account keeps valid. It first opens the account if that does not exist,
 // and withdraws an earlier draft that can't be included any more.
-func (c *Cold) draftDurable(ctx context.Context, p exchange.ChainPayment, way coldWay, by Actor) (ColdDraft, error) {
+func (c *Cold) draftDurable(ctx context.Context, p exchange.ChainPayment, way coldWay, by exchange.Principal) (ColdDraft, error) {
 	before, err := c.approved(ctx, p)
 	if err != nil {
 		return ColdDraft{}, err
@@ -48,7 +48,7 @@ func (c *Cold) draftDurable(ctx context.Context, p exchange.ChainPayment, way co
 }
 
 // again returns the issued draft again, unless its nonce account has advanced: then the draft can't be sent any more.
-func (c *Cold) again(ctx context.Context, client chain.Durable, d exchange.ColdDraft, by Actor) (ColdDraft, error) {
+func (c *Cold) again(ctx context.Context, client chain.Durable, d exchange.ColdDraft, by exchange.Principal) (ColdDraft, error) {
 	n, err := client.DurableNonce(ctx, d.NonceAccount, d.NonceBlock)
 	if err != nil {
 		return ColdDraft{}, err
@@ -56,13 +56,13 @@ func (c *Cold) again(ctx context.Context, client chain.Durable, d exchange.ColdD
 	if d.Status == exchange.ColdOpen && n.Value == d.RefBlock {
 		return ColdDraft{DraftID: d.ID}, nil
 	}
-	closing, err := c.Store.WithdrawColdDraft(ctx, d.ID, by.Principal())
+	closing, err := c.Store.WithdrawColdDraft(ctx, d.ID, by)
 	return ColdDraft{NoncePaymentID: closing.ID}, err
 }
 
 // takePart stores the owner's signature. The signer adds the fee payer's, see Signing.CompleteColdPayment.
-func (c *Cold) takePart(ctx context.Context, p exchange.ChainPayment, client chain.Durable, drafts []exchange.ColdDraft, in ColdImport) (SignedPayment, error) {
-	d, part, err := match(p, drafts, in.Raw, client.TakePart)
+func (c *Cold) takePart(ctx context.Context, p exchange.ChainPayment, client chain.Durable, drafts []exchange.ColdDraft, in coldImport) (SignedPayment, error) {
+	d, part, err := match(p, drafts, in.raw, client.TakePart)
 	if err != nil {
 		return SignedPayment{}, err
 	}
@@ -77,7 +77,7 @@ func (c *Cold) takePart(ctx context.Context, p exchange.ChainPayment, client cha
 	case d.Status != exchange.ColdOpen:
 		return SignedPayment{}, invalidImport("withdrawn", "was withdrawn and can never be included; request a new payload")
 	}
-	if err := c.Store.SaveColdPart(ctx, d.ID, part, in.Actor.Principal()); err != nil {
+	if err := c.Store.SaveColdPart(ctx, d.ID, part, in.by); err != nil {
 		return SignedPayment{}, err
 	}
 	return SignedPayment{Incomplete: true}, nil
@@ -109,19 +109,23 @@ func (c *Cold) closeDraft(ctx context.Context, in ColdInput) (ColdClosed, error)
 	if err != nil {
 		return ColdClosed{}, err
 	}
+	by, err := actor(ctx, c.Store, in.Behalf)
+	if err != nil {
+		return ColdClosed{}, err
+	}
 	if way.durable != nil {
-		advance, err := c.Store.WithdrawColdDraft(ctx, d.ID, in.Actor.Principal())
+		advance, err := c.Store.WithdrawColdDraft(ctx, d.ID, by)
 		return ColdClosed{NoncePaymentID: advance.ID}, err
 	}
 	if err := c.unsent(ctx, way, drafts); err != nil {
 		return ColdClosed{}, err
 	}
-	return ColdClosed{}, c.over(ctx, p, way, d, in.Actor)
+	return ColdClosed{}, c.over(ctx, p, way, d, by)
 }
 
 // over ends a draft that its network can't include any more: a transaction with its nonce is final, or the final chain has
 // passed its expiry and no node has it. It returns CodeStateConflict while the draft may be included.
-func (c *Cold) over(ctx context.Context, p exchange.ChainPayment, way coldWay, d exchange.ColdDraft, by Actor) error {
+func (c *Cold) over(ctx context.Context, p exchange.ChainPayment, way coldWay, d exchange.ColdDraft, by exchange.Principal) error {
 	evidence, err := c.Store.DraftSpent(ctx, d)
 	if err != nil {
 		return err
@@ -139,7 +143,7 @@ func (c *Cold) over(ctx context.Context, p exchange.ChainPayment, way coldWay, d
 	if evidence == "" {
 		return exchange.Errorf(exchange.CodeStateConflict, "A payload was issued and may still be signed and sent. %s", possible(d))
 	}
-	return c.Store.LapseColdDraft(ctx, d.ID, evidence, by.Principal())
+	return c.Store.LapseColdDraft(ctx, d.ID, evidence, by)
 }
 
 // possible describes when an issued draft can't be included any more.

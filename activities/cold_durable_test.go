@@ -128,7 +128,8 @@ func (d *durableHarness) ask(t *testing.T, want exchange.Code) ColdDraft {
 
 func (d *durableHarness) take(t *testing.T, raw string, want exchange.Code) SignedPayment {
 	t.Helper()
-	out, err := d.cold().ImportColdPayment(t.Context(), ColdImport{PaymentID: d.payment.ID, Raw: []byte(raw)})
+	d.raw = []byte(raw)
+	out, err := d.cold().ImportColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
 	if code := exchange.CodeOf(AsExchangeError(err)); code != want {
 		t.Fatalf("brought with %q (%v), want %q", code, err, want)
 	}

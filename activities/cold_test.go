@@ -30,6 +30,7 @@ type coldHarness struct {
 	refuses  chain.Reason
 	head     chain.Block // the final one, whose time is the network's
 	spent    string      // why the network can't include what was handed out
+	raw      []byte      // the transaction of the intent to import
 }
 
 func newColdHarness() *coldHarness {
@@ -114,6 +115,15 @@ func (d *coldHarness) ApproveNonceAccount(context.Context, uuid.UUID, string, mo
 	return exchange.ChainPayment{}, exchange.Errorf(exchange.CodeStateConflict, "it needs no nonce account")
 }
 
+// UseIntent is of an officer who asks about the payment's transfer.
+func (d *coldHarness) UseIntent(_ context.Context, _ exchange.Asked, kind exchange.IntentKind) (exchange.Intent, error) {
+	return exchange.Intent{Kind: kind, ObjectID: d.payment.ObjectID, Terms: exchange.SignedOffline{Raw: d.raw}.Terms()}, nil
+}
+
+func (d *coldHarness) Acting(context.Context, exchange.Asked) (exchange.Principal, error) {
+	return exchange.System("test"), nil
+}
+
 func (d *coldHarness) close(t *testing.T, want exchange.Code) {
 	t.Helper()
 	_, err := d.cold().CloseColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
@@ -175,7 +185,8 @@ func (d *coldHarness) handOut(t *testing.T, want exchange.Code) uuid.UUID {
 
 func (d *coldHarness) bring(t *testing.T, raw string, want exchange.Code) SignedPayment {
 	t.Helper()
-	out, err := d.cold().ImportColdPayment(t.Context(), ColdImport{PaymentID: d.payment.ID, Raw: []byte(raw)})
+	d.raw = []byte(raw)
+	out, err := d.cold().ImportColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
 	if code := exchange.CodeOf(AsExchangeError(err)); code != want {
 		t.Fatalf("brought with %q (%v), want %q", code, err, want)
 	}
@@ -293,11 +304,19 @@ func (k keyBox) CreateKey(context.Context, uuid.UUID, exchange.Network) (string,
 	return "address", exchange.SealedKey{MasterKey: string(k)}, nil
 }
 
-type walletShelf struct{ key exchange.SealedKey }
+type walletShelf struct {
+	WalletStore // for the methods that are not called here
+	asked       exchange.WalletRequest
+	key         exchange.SealedKey
+}
 
-func (s *walletShelf) CreateWallet(_ context.Context, r exchange.WalletRequest, _ string, k exchange.SealedKey) (exchange.Wallet, error) {
+func (s *walletShelf) AskedWallet(context.Context, exchange.Asked) (exchange.WalletRequest, error) {
+	return s.asked, nil
+}
+
+func (s *walletShelf) CreateWallet(_ context.Context, _ exchange.Asked, _ string, k exchange.SealedKey) (exchange.Wallet, error) {
 	s.key = k
-	return exchange.Wallet{ID: r.ID}, nil
+	return exchange.Wallet{ID: s.asked.ID}, nil
 }
 
 // The key of a cold wallet is sealed for the cold machine; the key of a hot wallet never is.
@@ -306,7 +325,8 @@ func TestColdWalletsHaveColdKeys(t *testing.T) {
 	shelf := &walletShelf{}
 	w := &Wallets{Keys: keyBox("hot"), ColdKeys: keyBox("cold"), Store: shelf}
 	for _, kind := range []exchange.WalletType{exchange.Hot, exchange.Cold} {
-		if _, err := w.MakeWallet(t.Context(), exchange.WalletRequest{ID: uuid.New(), Network: exchange.Tron, Type: kind}); err != nil {
+		shelf.asked = exchange.WalletRequest{ID: uuid.New(), Network: exchange.Tron, Type: kind}
+		if _, err := w.MakeWallet(t.Context(), IntentInput{}); err != nil {
 			t.Fatal(err)
 		}
 		if shelf.key.MasterKey != string(kind) {

@@ -14,6 +14,8 @@ import (
 type EscrowStore interface {
 	EscrowDemand(ctx context.Context) ([]exchange.EscrowDemand, error)
 	EscrowRoom(ctx context.Context, n exchange.Network, order uuid.UUID) (exchange.EscrowDemand, error)
+	// AskedOrder reads what an intent to open an order asks for.
+	AskedOrder(ctx context.Context, a exchange.Asked) (exchange.OrderRequest, error)
 	ReleaseEscrow(ctx context.Context, order uuid.UUID) ([]exchange.PaymentException, error)
 	StaleLeases(ctx context.Context, before time.Time, most int) ([]uuid.UUID, error)
 	KeptUnmoved(ctx context.Context, before time.Time, most int) ([]exchange.KeptDeposit, error)
@@ -35,22 +37,26 @@ func (e *Escrow) EscrowDemand(ctx context.Context) ([]exchange.EscrowDemand, err
 	return all, Failure(ctx, err)
 }
 
-// EscrowRoomInput names the order that got no free address.
-type EscrowRoomInput struct {
-	Network exchange.Network `json:"network"`
-	OrderID uuid.UUID        `json:"order_id"`
-}
-
 // Room reports whether to try again: an address is free now, or the wallets in Make must be created first.
 type Room struct {
-	MayProvision bool        `json:"may_provision"`
-	Make         []uuid.UUID `json:"make,omitempty"`
+	Network      exchange.Network `json:"network"`
+	MayProvision bool             `json:"may_provision"`
+	Make         []uuid.UUID      `json:"make,omitempty"`
 }
 
-// EscrowRoom asks to extend an exhausted pool. Without a result the pool has its maximum size.
-func (e *Escrow) EscrowRoom(ctx context.Context, in EscrowRoomInput) (Room, error) {
-	d, err := e.Store.EscrowRoom(ctx, in.Network, in.OrderID)
-	return Room{MayProvision: d.Free > 0 || len(d.Make) > 0, Make: d.Make}, Failure(ctx, err)
+// EscrowRoom asks to extend an exhausted pool for the order that an intent asks for. Without a result the pool has its
+// maximum size.
+func (e *Escrow) EscrowRoom(ctx context.Context, in IntentInput) (Room, error) {
+	r, err := e.Store.AskedOrder(ctx, in.asked(ctx))
+	if err != nil {
+		return Room{}, Failure(ctx, err)
+	}
+	network := r.Network
+	if r.Seen.Network != "" {
+		network = r.Seen.Network
+	}
+	d, err := e.Store.EscrowRoom(ctx, network, r.ID)
+	return Room{Network: network, MayProvision: d.Free > 0 || len(d.Make) > 0, Make: d.Make}, Failure(ctx, err)
 }
 
 // EscrowReleased names the payment exceptions that were opened for crypto that the order did not take.

@@ -13,8 +13,10 @@ import (
 
 // OffRampStore stores orders that sell crypto for their flows. Every method is one transaction and may be called again.
 type OffRampStore interface {
-	OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error)
-	CloseOffRamp(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) (exchange.Order, error)
+	// OpenOffRamp carries out an intent to sell, which the named operator pays out. CloseOffRamp ends a sale as an intent or a
+	// command asks, or by a rule.
+	OpenOffRamp(ctx context.Context, a exchange.Asked, operator string) (exchange.Order, error)
+	CloseOffRamp(ctx context.Context, id uuid.UUID, detail string, a exchange.Asked) (exchange.Order, error)
 	OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, error)
 	ChainDeposit(ctx context.Context, id uuid.UUID) (exchange.ChainDeposit, error)
 	// OffRampDeposits lists the movements into an order's escrow wallet that its flow must handle.
@@ -43,17 +45,11 @@ type OpenedOffRamp struct {
 	FundFromID uuid.UUID `json:"fund_from_id,omitzero"` // a custodial wallet from which the crypto is taken
 }
 
-// OpenOffRampInput asks for a new sale.
-type OpenOffRampInput struct {
-	Request exchange.OrderRequest `json:"request"`
-	Actor   Actor                 `json:"actor"`
-}
-
-// OpenOffRamp inserts the order, reserves its payout, and leases an escrow address for whose deposits its flow waits from
-// then on. A second call with the same id returns the same order. Refusals have the codes of the store.
-func (o *OffRamps) OpenOffRamp(ctx context.Context, in OpenOffRampInput) (OpenedOffRamp, error) {
-	in.Request.Provider = o.Provider
-	order, err := o.Store.OpenOffRamp(ctx, in.Request, in.Actor.Principal())
+// OpenOffRamp inserts the order that an intent asks for, reserves its payout, and leases an escrow address for whose deposits
+// its flow waits from then on. A second call with the same intent returns the same order. Refusals have the codes of the
+// store.
+func (o *OffRamps) OpenOffRamp(ctx context.Context, in IntentInput) (OpenedOffRamp, error) {
+	order, err := o.Store.OpenOffRamp(ctx, in.asked(ctx), o.Provider)
 	if err != nil {
 		return OpenedOffRamp{}, Failure(ctx, err)
 	}
@@ -62,7 +58,7 @@ func (o *OffRamps) OpenOffRamp(ctx context.Context, in OpenOffRampInput) (Opened
 			OrderState: stateOf(order), Type: order.Type, Network: order.Network, Asset: order.Asset, MerchantID: order.VendorID,
 			Crypto: order.Price.Crypto, Fiat: order.Price.Fiat, ExpiresAt: order.ExpiresAt,
 		},
-		Escrow: order.EscrowAddress, Method: order.PaymentMethod, FundFromID: in.Request.FundWalletID,
+		Escrow: order.EscrowAddress, Method: order.PaymentMethod, FundFromID: order.FundWalletID,
 	}, nil
 }
 
@@ -70,13 +66,13 @@ func (o *OffRamps) OpenOffRamp(ctx context.Context, in OpenOffRampInput) (Opened
 type CloseOffRampInput struct {
 	OrderID uuid.UUID `json:"order_id"`
 	Detail  string    `json:"detail"`
-	Actor   Actor     `json:"actor,omitzero"`
+	Behalf  Behalf    `json:"behalf,omitzero"`
 }
 
 // CloseOffRamp cancels a pending order and releases its reservation. It fails with CodeStateConflict when crypto is on its
 // way to the escrow address, or was there before.
 func (o *OffRamps) CloseOffRamp(ctx context.Context, in CloseOffRampInput) (OrderState, error) {
-	order, err := o.Store.CloseOffRamp(ctx, in.OrderID, in.Detail, in.Actor.Principal())
+	order, err := o.Store.CloseOffRamp(ctx, in.OrderID, in.Detail, in.Behalf.asked(ctx))
 	return stateOf(order), Failure(ctx, err)
 }
 

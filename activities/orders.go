@@ -13,8 +13,9 @@ import (
 
 // OrderStore stores orders for flows. Every method is one transaction and may be called again.
 type OrderStore interface {
-	OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error)
-	CloseOrder(ctx context.Context, id uuid.UUID, to exchange.OrderStatus, detail string, by exchange.Principal) (exchange.Order, error)
+	// OpenOrder carries out an intent to buy. CloseOrder ends an order as an intent or a command asks, or by a rule.
+	OpenOrder(ctx context.Context, a exchange.Asked) (exchange.Order, error)
+	CloseOrder(ctx context.Context, id uuid.UUID, to exchange.OrderStatus, detail string, a exchange.Asked) (exchange.Order, error)
 	SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error
 	CompleteOrder(ctx context.Context, id uuid.UUID) (exchange.Order, error)
 	RefundOrder(ctx context.Context, id uuid.UUID, reason string, by exchange.Principal) (exchange.Order, exchange.Refund, error)
@@ -29,6 +30,7 @@ type OrderStore interface {
 	PurchaseProgress(ctx context.Context, orderID uuid.UUID) (exchange.PurchaseProgress, error)
 	ParkedStore
 	LiveStore
+	actingStore
 }
 
 // Orders changes the rows of orders.
@@ -64,16 +66,10 @@ type OpenedOrder struct {
 	ExpiresAt  time.Time          `json:"expires_at"`
 }
 
-// OpenOrderInput asks for a new order.
-type OpenOrderInput struct {
-	Request exchange.OrderRequest `json:"request"`
-	Actor   Actor                 `json:"actor"`
-}
-
-// OpenOrder inserts the order and reserves its crypto. A second call with the same id returns the same order. Refusals have
-// the codes of the store's OpenOrder.
-func (o *Orders) OpenOrder(ctx context.Context, in OpenOrderInput) (OpenedOrder, error) {
-	order, err := o.Store.OpenOrder(ctx, in.Request, in.Actor.Principal())
+// OpenOrder inserts the order that an intent asks for and reserves its crypto. A second call with the same intent returns
+// the same order. Refusals have the codes of the store's OpenOrder.
+func (o *Orders) OpenOrder(ctx context.Context, in IntentInput) (OpenedOrder, error) {
+	order, err := o.Store.OpenOrder(ctx, in.asked(ctx))
 	if err != nil {
 		return OpenedOrder{}, Failure(ctx, err)
 	}
@@ -88,13 +84,13 @@ type CloseOrderInput struct {
 	OrderID uuid.UUID            `json:"order_id"`
 	To      exchange.OrderStatus `json:"to"`
 	Detail  string               `json:"detail"`
-	Actor   Actor                `json:"actor,omitzero"`
+	Behalf  Behalf               `json:"behalf,omitzero"`
 }
 
 // CloseOrder ends a pending order and releases its reservation. It fails with CodeStateConflict when the order was paid
 // meanwhile.
 func (o *Orders) CloseOrder(ctx context.Context, in CloseOrderInput) (OrderState, error) {
-	order, err := o.Store.CloseOrder(ctx, in.OrderID, in.To, in.Detail, in.Actor.Principal())
+	order, err := o.Store.CloseOrder(ctx, in.OrderID, in.To, in.Detail, in.Behalf.asked(ctx))
 	return stateOf(order), Failure(ctx, err)
 }
 
@@ -144,7 +140,6 @@ type Proof struct {
 	CommandID uuid.UUID `json:"command_id"`
 	Object    ObjectRef `json:"object"`
 	Verb      string    `json:"verb"`
-	ActorID   uuid.UUID `json:"actor_id"`
 	// NoReceipt is set when the command's note is no receipt, which some decisions need. It is negative so that an older
 	// proof without the field keeps its meaning.
 	NoReceipt bool `json:"no_receipt,omitempty"`
@@ -167,20 +162,13 @@ func (o *Orders) ProveCommand(ctx context.Context, in ProveInput) (Proof, error)
 		if err != nil {
 			return Proof{}, Failure(ctx, err)
 		}
-		return Proof{CommandID: c.ID, Object: object, Verb: c.Verb, ActorID: c.ActorID, NoReceipt: exchange.ReceiptIn(c.Note) == ""}, nil
+		return Proof{CommandID: c.ID, Object: object, Verb: c.Verb, NoReceipt: exchange.ReceiptIn(c.Note) == ""}, nil
 	}
 	return Proof{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "There is no such command for this object."))
 }
 
-// Principal returns who gave the command. The role is in the command's own audit row.
-func (p Proof) Principal() exchange.Principal {
-	return p.Actor().Principal()
-}
-
-// Actor returns who gave the command, for steps that act on behalf of a user.
-func (p Proof) Actor() Actor {
-	return Actor{UserID: p.ActorID, RequestID: "command:" + p.CommandID.String()}
-}
+// Behalf names the command, for steps that act for whoever gave it.
+func (p Proof) Behalf() Behalf { return Behalf{CommandID: p.CommandID} }
 
 // RefundOrderInput refunds a paid order by an operator's command.
 type RefundOrderInput struct {
@@ -197,7 +185,11 @@ type RefundOpened struct {
 // RefundOrder cancels the crypto payout and opens the refund of the whole payment. It is refused with CodeStateConflict
 // while a transaction of the order may still move crypto.
 func (o *Orders) RefundOrder(ctx context.Context, in RefundOrderInput) (RefundOpened, error) {
-	order, refund, err := o.Store.RefundOrder(ctx, in.OrderID, "by command "+in.Proof.CommandID.String(), in.Proof.Principal())
+	by, err := actor(ctx, o.Store, in.Proof.Behalf())
+	if err != nil {
+		return RefundOpened{}, Failure(ctx, err)
+	}
+	order, refund, err := o.Store.RefundOrder(ctx, in.OrderID, "by command "+in.Proof.CommandID.String(), by)
 	return RefundOpened{OrderState: stateOf(order), RefundID: refund.ID}, Failure(ctx, err)
 }
 
@@ -216,7 +208,9 @@ func (o *Orders) RetryPayout(ctx context.Context, in RetryPayoutInput) (PaymentA
 		p, err = o.Store.ChainPaymentOf(ctx, p.Purpose, p.ObjectID)
 	}
 	if err == nil && p.Status == exchange.ChainParked {
-		p, err = o.Store.RetryChainPayment(ctx, p.ID, in.Proof.Principal())
+		p, err = actedOn(ctx, o.Store, in.Proof.Behalf(), func(by exchange.Principal) (exchange.ChainPayment, error) {
+			return o.Store.RetryChainPayment(ctx, p.ID, by)
+		})
 	}
 	return PaymentApproved{PaymentID: p.ID, Network: p.Network}, Failure(ctx, err)
 }

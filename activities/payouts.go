@@ -394,7 +394,10 @@ func (p *Payouts) SettlePayout(ctx context.Context, in SettlePayoutInput) error 
 		in.AttemptID, err = p.toSettle(ctx, in.Object)
 	}
 	if err == nil {
-		err = p.Store.SettlePayout(ctx, in.Object, in.AttemptID, o, in.Proof.Principal())
+		var by exchange.Principal
+		if by, err = actor(ctx, p.Store, in.Proof.Behalf()); err == nil {
+			err = p.Store.SettlePayout(ctx, in.Object, in.AttemptID, o, by)
+		}
 	}
 	return Failure(ctx, err)
 }
@@ -442,7 +445,10 @@ func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
 			return Failure(ctx, err)
 		}
 	}
-	_, err = p.Store.KeepOrderPayout(ctx, in.OrderID, in.Proof.Principal())
+	by, err := actor(ctx, p.Store, in.Proof.Behalf())
+	if err == nil {
+		_, err = p.Store.KeepOrderPayout(ctx, in.OrderID, by)
+	}
 	return Failure(ctx, err)
 }
 
@@ -464,7 +470,8 @@ func (p *Payouts) attested(ctx context.Context, of exchange.MomoObject, proof Pr
 	return o, err
 }
 
-// commandStore marks an operator's command as used.
+// commandStore marks an operator's command as used, and says who gave it.
 type commandStore interface {
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
+	actingStore
 }

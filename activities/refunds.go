@@ -37,9 +37,9 @@ func (r *Refunds) ConfirmPayee(ctx context.Context, in ConfirmPayeeInput) error 
 	if in.Proof.Object.Type == ObjectException {
 		return Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "The refund is already open. Confirm its payee with a command about the order."))
 	}
-	c, err := r.Store.UseCommand(ctx, in.Proof.CommandID, in.Proof.Object.Type, in.Proof.Object.ID)
+	c, by, err := r.commanded(ctx, in.Proof)
 	if err == nil {
-		_, err = r.Store.ConfirmPayee(ctx, in.RefundID, c.CreatedAt, in.Proof.Principal())
+		_, err = r.Store.ConfirmPayee(ctx, in.RefundID, c.CreatedAt, by)
 	}
 	return Failure(ctx, err)
 }
@@ -54,7 +54,9 @@ type ExceptionInput struct {
 func (r *Refunds) RefundException(ctx context.Context, in ExceptionInput) (RefundOpened, error) {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
-	refund, err := r.Store.RefundException(ctx, in.ExceptionID, in.Proof.Principal())
+	refund, err := actedOn(ctx, r.Store, in.Proof.Behalf(), func(by exchange.Principal) (exchange.Refund, error) {
+		return r.Store.RefundException(ctx, in.ExceptionID, by)
+	})
 	return RefundOpened{RefundID: refund.ID, OrderState: OrderState{OrderID: refund.OrderID}}, Failure(ctx, err)
 }
 
@@ -62,10 +64,19 @@ func (r *Refunds) RefundException(ctx context.Context, in ExceptionInput) (Refun
 func (r *Refunds) ResolveException(ctx context.Context, in ExceptionInput) error {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
-	c, err := r.Store.UseCommand(ctx, in.Proof.CommandID, in.Proof.Object.Type, in.Proof.Object.ID)
-	if err != nil {
-		return Failure(ctx, err)
+	c, by, err := r.commanded(ctx, in.Proof)
+	if err == nil {
+		_, err = r.Store.ResolveException(ctx, in.ExceptionID, exchange.ExcAccepted, c.Note, by)
 	}
-	_, err = r.Store.ResolveException(ctx, in.ExceptionID, exchange.ExcAccepted, c.Note, in.Proof.Principal())
 	return Failure(ctx, err)
+}
+
+// commanded returns a command and who gave it.
+func (r *Refunds) commanded(ctx context.Context, p Proof) (exchange.OperatorCommand, exchange.Principal, error) {
+	c, err := r.Store.UseCommand(ctx, p.CommandID, p.Object.Type, p.Object.ID)
+	if err != nil {
+		return c, exchange.Principal{}, err
+	}
+	by, err := actor(ctx, r.Store, p.Behalf())
+	return c, by, err
 }

@@ -16,6 +16,7 @@ type SweepStore interface {
 	// ChainPaymentOf reads the latest payment of an object.
 	ChainPaymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, error)
 	CancelFunding(ctx context.Context, orderID uuid.UUID, by exchange.Principal) error
+	actingStore
 }
 
 // Sweeps moves crypto to and from escrow addresses.
@@ -52,10 +53,14 @@ func (s *Sweeps) ApproveFunding(ctx context.Context, in OrderInput) (PaymentAppr
 // CancelFundingInput cancels the payment from the customer's wallet.
 type CancelFundingInput struct {
 	OrderID uuid.UUID `json:"order_id"`
-	Actor   Actor     `json:"actor,omitzero"`
+	Behalf  Behalf    `json:"behalf,omitzero"`
 }
 
 // CancelFunding cancels the payment before anything is signed; CodeStateConflict after that.
 func (s *Sweeps) CancelFunding(ctx context.Context, in CancelFundingInput) error {
-	return Failure(ctx, s.Store.CancelFunding(ctx, in.OrderID, in.Actor.Principal()))
+	by, err := actor(ctx, s.Store, in.Behalf)
+	if err == nil {
+		err = s.Store.CancelFunding(ctx, in.OrderID, by)
+	}
+	return Failure(ctx, err)
 }

@@ -12,16 +12,18 @@ import (
 // TransferStore stores transfers for flows. Every method is one transaction and may be called again: a transfer that has
 // advanced already is returned unchanged.
 type TransferStore interface {
-	OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) (exchange.Transfer, error)
+	// OpenTransfer carries out an intent to transfer, and CancelTransfer one to cancel.
+	OpenTransfer(ctx context.Context, a exchange.Asked) (exchange.Transfer, error)
 	TransferByID(ctx context.Context, id uuid.UUID) (exchange.Transfer, error)
 	AdvanceTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error)
 	Denied(ctx context.Context, n exchange.Network, address string) (bool, error)
 	RecordScreening(ctx context.Context, id uuid.UUID, said []exchange.Screening) (exchange.Transfer, error)
 	SignTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error)
 	SetTransferDetail(ctx context.Context, id uuid.UUID, detail string) (exchange.Transfer, error)
-	CancelTransfer(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) (exchange.Transfer, error)
+	CancelTransfer(ctx context.Context, id uuid.UUID, a exchange.Asked) (exchange.Transfer, error)
 	LapseTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error)
 	GiveUpTransfer(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.Transfer, error)
+	actingStore
 }
 
 // Screener returns whether a counterparty outside our custody may be paid. Neither an error nor VerdictUnknown lets money
@@ -57,16 +59,10 @@ type OpenedTransfer struct {
 	ApprovalsRequired int                   `json:"approvals_required,omitempty"`
 }
 
-// OpenTransferInput asks for a new transfer.
-type OpenTransferInput struct {
-	Request exchange.TransferRequest `json:"request"`
-	Actor   Actor                    `json:"actor"`
-}
-
-// OpenTransfer stores the transfer and holds its amount. A second call with the same id returns the same transfer. Refusals
-// have the codes of the store's OpenTransfer.
-func (a *Transfers) OpenTransfer(ctx context.Context, in OpenTransferInput) (OpenedTransfer, error) {
-	f, err := a.Store.OpenTransfer(ctx, in.Request, in.Actor.Principal())
+// OpenTransfer stores the transfer that an intent asks for and holds its amount. A second call with the same intent returns
+// the same transfer. Refusals have the codes of the store's OpenTransfer.
+func (a *Transfers) OpenTransfer(ctx context.Context, in IntentInput) (OpenedTransfer, error) {
+	f, err := a.Store.OpenTransfer(ctx, in.asked(ctx))
 	if err != nil {
 		return OpenedTransfer{}, Failure(ctx, err)
 	}
@@ -141,19 +137,15 @@ func (a *Transfers) MarkTransfer(ctx context.Context, in MarkTransferInput) (Tra
 	return transferState(f), Failure(ctx, err)
 }
 
-// CancelTransferInput cancels a transfer on behalf of a user.
+// CancelTransferInput cancels a transfer as an intent asks.
 type CancelTransferInput struct {
 	TransferID uuid.UUID `json:"transfer_id"`
-	Actor      Actor     `json:"actor"`
+	IntentID   uuid.UUID `json:"intent_id"`
 }
 
 // CancelTransfer cancels a transfer before anything is signed; CodeStateConflict after that.
 func (a *Transfers) CancelTransfer(ctx context.Context, in CancelTransferInput) (TransferState, error) {
-	detail := exchange.DetailBySender
-	if in.Actor.Role.Staff() {
-		detail = exchange.DetailByStaff
-	}
-	f, err := a.Store.CancelTransfer(ctx, in.TransferID, detail, in.Actor.Principal())
+	f, err := a.Store.CancelTransfer(ctx, in.TransferID, Behalf{IntentID: in.IntentID}.asked(ctx))
 	return transferState(f), Failure(ctx, err)
 }
 
@@ -172,7 +164,9 @@ type GiveUpTransferInput struct {
 // GiveUpTransfer ends a transfer that can't go on, or releases the money of a blocked one. It is refused with
 // CodeStateConflict while a transaction may still move the money.
 func (a *Transfers) GiveUpTransfer(ctx context.Context, in GiveUpTransferInput) (TransferState, error) {
-	f, err := a.Store.GiveUpTransfer(ctx, in.TransferID, in.Proof.Principal())
+	f, err := actedOn(ctx, a.Store, in.Proof.Behalf(), func(by exchange.Principal) (exchange.Transfer, error) {
+		return a.Store.GiveUpTransfer(ctx, in.TransferID, by)
+	})
 	return transferState(f), Failure(ctx, err)
 }
 

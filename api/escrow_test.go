@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/store/storetest"
 )
 
 const escrowPath = "/api/v1/auth/escrow-wallets"
@@ -16,7 +17,8 @@ const escrowPath = "/api/v1/auth/escrow-wallets"
 func (e *env) escrow() uuid.UUID {
 	e.t.Helper()
 	id := newID()
-	if err := e.flows.CreateWallet(e.t.Context(), exchange.EscrowWallet(id, exchange.Tron)); err != nil {
+	key := exchange.SealedKey{WalletID: id, Ciphertext: []byte("sealed"), MasterKey: "local:test", PublicKey: make([]byte, 33), Algorithm: "secp256k1"}
+	if _, err := storetest.CreateWallet(e.t.Context(), e.store, exchange.EscrowWallet(id, exchange.Tron), fakeAddress(id), key); err != nil {
 		e.t.Fatal(err)
 	}
 	return id

@@ -7,6 +7,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/storetest"
 )
 
 // An exception about crypto shows where the money is and how it arrived; for the wrong network, also whose address was
@@ -20,7 +21,7 @@ func TestExceptionsShowWhereTheCryptoIs(t *testing.T) {
 	e := start(t)
 	ctx, officer := t.Context(), e.person(exchange.RoleTreasury)
 	request := exchange.EscrowWallet(newID(), exchange.Ethereum)
-	_, err := e.store.CreateWallet(ctx, request, meant, exchange.SealedKey{
+	_, err := storetest.CreateWallet(ctx, e.store, request, meant, exchange.SealedKey{
 		WalletID: request.ID, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1",
 	})
 	if err == nil {

@@ -20,7 +20,7 @@ func (e *env) pays(customer person, offer uuid.UUID, amount string, late bool) e
 	o := e.order(customer, offer)
 	a := storetest.Attempt(e.t, e.store, o)
 	if late {
-		if _, err := e.store.CloseOrder(e.t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.System("flow")); err != nil {
+		if _, err := e.store.CloseOrder(e.t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.Asked{}); err != nil {
 			e.t.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
+	"kivuko/workflows"
 )
 
 // fakeFlows does in one step what flows do in many: it writes through the store. fail makes the next
@@ -49,11 +50,11 @@ func (f *fakeFlows) count() int {
 	return len(f.calls)
 }
 
-func (f *fakeFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
+func (f *fakeFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, intent uuid.UUID) error {
 	if err := f.called("open " + r.ID.String()); err != nil {
 		return err
 	}
-	_, err := f.store.OpenOrder(ctx, r, by)
+	_, err := f.store.OpenOrder(ctx, exchange.Asked{IntentID: intent, Flow: workflows.OnRampID(r.ID)})
 	return err
 }
 
@@ -65,27 +66,27 @@ func (f *fakeFlows) WakeForFloat(_ context.Context, w exchange.FloatWaiter) erro
 	return f.called("wake for float " + w.OrderID.String())
 }
 
-func (f *fakeFlows) CancelOrder(ctx context.Context, order, _ uuid.UUID, by exchange.Principal) error {
+func (f *fakeFlows) CancelOrder(ctx context.Context, order, intent uuid.UUID) error {
 	if err := f.called("cancel " + order.String()); err != nil {
 		return err
 	}
-	_, err := f.store.CloseOrder(ctx, order, exchange.OrderCancelled, exchange.DetailCancelled, by)
+	_, err := f.store.CloseOrder(ctx, order, exchange.OrderCancelled, exchange.DetailCancelled, exchange.Asked{IntentID: intent, Flow: workflows.OnRampID(order)})
 	return err
 }
 
-func (f *fakeFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
+func (f *fakeFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, intent uuid.UUID) error {
 	if err := f.called("open off-ramp " + r.ID.String()); err != nil {
 		return err
 	}
-	_, err := f.store.OpenOffRamp(ctx, r, by)
+	_, err := f.store.OpenOffRamp(ctx, exchange.Asked{IntentID: intent, Flow: workflows.OffRampID(r.ID)}, "daraja")
 	return err
 }
 
-func (f *fakeFlows) CancelOffRamp(ctx context.Context, order, _ uuid.UUID, by exchange.Principal) error {
+func (f *fakeFlows) CancelOffRamp(ctx context.Context, order, intent uuid.UUID) error {
 	if err := f.called("cancel off-ramp " + order.String()); err != nil {
 		return err
 	}
-	_, err := f.store.CloseOffRamp(ctx, order, exchange.DetailCancelled, by)
+	_, err := f.store.CloseOffRamp(ctx, order, exchange.DetailCancelled, exchange.Asked{IntentID: intent, Flow: workflows.OffRampID(order)})
 	return err
 }
 
@@ -106,8 +107,11 @@ func (f *fakeFlows) CommandOffRamp(ctx context.Context, order, command uuid.UUID
 	return cmp.Or(refusal, err)
 }
 
-func (f *fakeFlows) RetryPayment(ctx context.Context, order, _ uuid.UUID, _ exchange.Principal) error {
+func (f *fakeFlows) RetryPayment(ctx context.Context, order, intent uuid.UUID) error {
 	if err := f.called("retry-payment " + order.String()); err != nil {
+		return err
+	}
+	if _, err := f.store.UseIntent(ctx, exchange.Asked{IntentID: intent, Flow: workflows.OnRampID(order)}, exchange.IntendPrompt); err != nil {
 		return err
 	}
 	return f.store.SetOrderDetail(ctx, order, exchange.WaitPrompt)
@@ -140,11 +144,11 @@ func (f *fakeFlows) Callback(_ context.Context, a exchange.PaymentAttempt, callb
 	return err
 }
 
-func (f *fakeFlows) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) error {
+func (f *fakeFlows) OpenTransfer(ctx context.Context, r exchange.TransferRequest, intent uuid.UUID) error {
 	if err := f.called("transfer " + r.ID.String()); err != nil {
 		return err
 	}
-	t, err := f.store.OpenTransfer(ctx, r, by)
+	t, err := f.store.OpenTransfer(ctx, exchange.Asked{IntentID: intent, Flow: workflows.TransferID(r.ID)})
 	if err != nil {
 		return err
 	}
@@ -155,11 +159,11 @@ func (f *fakeFlows) OpenTransfer(ctx context.Context, r exchange.TransferRequest
 	return err
 }
 
-func (f *fakeFlows) CancelTransfer(ctx context.Context, transfer, _ uuid.UUID, by exchange.Principal) error {
+func (f *fakeFlows) CancelTransfer(ctx context.Context, transfer, intent uuid.UUID) error {
 	if err := f.called("cancel transfer " + transfer.String()); err != nil {
 		return err
 	}
-	_, err := f.store.CancelTransfer(ctx, transfer, exchange.DetailBySender, by)
+	_, err := f.store.CancelTransfer(ctx, transfer, exchange.Asked{IntentID: intent, Flow: workflows.TransferID(transfer)})
 	return err
 }
 
@@ -198,8 +202,12 @@ func (f *fakeFlows) CommandTransfer(ctx context.Context, transfer, command uuid.
 	return err
 }
 
-func (f *fakeFlows) HandOutTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error {
+func (f *fakeFlows) HandOutTransfer(ctx context.Context, transfer, intent uuid.UUID) error {
 	if err := f.called("hand out " + transfer.String()); err != nil {
+		return err
+	}
+	asked, err := f.store.UseIntent(ctx, exchange.Asked{IntentID: intent, Flow: workflows.TransferID(transfer)}, exchange.IntendColdPayload)
+	if err != nil {
 		return err
 	}
 	p, err := f.store.ChainPaymentOf(ctx, exchange.ForTransfer, transfer)
@@ -207,14 +215,22 @@ func (f *fakeFlows) HandOutTransfer(ctx context.Context, transfer, id uuid.UUID,
 		return err
 	}
 	_, err = f.store.SaveColdDraft(ctx, exchange.ColdDraft{
-		ID: id, PaymentID: p.ID, Network: p.Network, Body: []byte("body"), Payload: []byte("payload"), TxID: "ab", FeeLimit: money.Must(money.TRX, "30"),
-		ExpiresAt: p.CreatedAt.Add(time.Hour), ClosesAt: p.CreatedAt.Add(2 * time.Hour), AskedBy: by.UserID,
-	}, by)
+		ID: intent, PaymentID: p.ID, Network: p.Network, Body: []byte("body"), Payload: []byte("payload"), TxID: "ab", FeeLimit: money.Must(money.TRX, "30"),
+		ExpiresAt: p.CreatedAt.Add(time.Hour), ClosesAt: p.CreatedAt.Add(2 * time.Hour), AskedBy: asked.By.UserID,
+	}, asked.By)
 	return err
 }
 
-func (f *fakeFlows) ImportTransfer(ctx context.Context, transfer, _ uuid.UUID, raw []byte, by exchange.Principal) error {
+func (f *fakeFlows) ImportTransfer(ctx context.Context, transfer, intent uuid.UUID) error {
 	if err := f.called("import " + transfer.String()); err != nil {
+		return err
+	}
+	asked, err := f.store.UseIntent(ctx, exchange.Asked{IntentID: intent, Flow: workflows.TransferID(transfer)}, exchange.IntendColdImport)
+	if err != nil {
+		return err
+	}
+	signed, err := exchange.SignedOfflineOf(asked)
+	if err != nil {
 		return err
 	}
 	p, err := f.store.ChainPaymentOf(ctx, exchange.ForTransfer, transfer)
@@ -222,21 +238,21 @@ func (f *fakeFlows) ImportTransfer(ctx context.Context, transfer, _ uuid.UUID, r
 		return err
 	}
 	drafts, err := f.store.ColdDrafts(ctx, p.ID)
-	if err != nil || len(drafts) == 0 || string(raw) != "signed" {
+	if err != nil || len(drafts) == 0 || string(signed.Raw) != "signed" {
 		return cmp.Or(err, exchange.Invalid(exchange.FieldError{Pointer: "/signed_transaction", Code: "transaction", Message: "is not what was handed out"}))
 	}
 	_, err = f.store.SaveColdAttempt(ctx, drafts[0].ID, exchange.ChainAttempt{
-		ID: uuid.New(), PaymentID: p.ID, Network: p.Network, TxID: drafts[0].TxID, Raw: raw, ExpiresAt: drafts[0].ExpiresAt, FeeLimit: drafts[0].FeeLimit,
-	}, by)
+		ID: uuid.New(), PaymentID: p.ID, Network: p.Network, TxID: drafts[0].TxID, Raw: signed.Raw, ExpiresAt: drafts[0].ExpiresAt, FeeLimit: drafts[0].FeeLimit,
+	}, asked.By)
 	return err
 }
 
-func (f *fakeFlows) CreateWallet(ctx context.Context, r exchange.WalletRequest) error {
-	if err := f.called("wallet " + r.ID.String()); err != nil {
+func (f *fakeFlows) CreateWallet(ctx context.Context, wallet, intent uuid.UUID) error {
+	if err := f.called("wallet " + wallet.String()); err != nil {
 		return err
 	}
-	_, err := f.store.CreateWallet(ctx, r, fakeAddress(r.ID), exchange.SealedKey{
-		WalletID: r.ID, Ciphertext: []byte("sealed"), MasterKey: "local:test", PublicKey: make([]byte, 33), Algorithm: "secp256k1",
+	_, err := f.store.CreateWallet(ctx, exchange.Asked{IntentID: intent, Flow: workflows.WalletID(wallet)}, fakeAddress(wallet), exchange.SealedKey{
+		WalletID: wallet, Ciphertext: []byte("sealed"), MasterKey: "local:test", PublicKey: make([]byte, 33), Algorithm: "secp256k1",
 	})
 	return err
 }
@@ -251,11 +267,11 @@ func fakeAddress(id uuid.UUID) string {
 	return string(out)
 }
 
-func (f *fakeFlows) ReturnDeposit(ctx context.Context, exception, request uuid.UUID, n exchange.Network, by exchange.Principal) error {
+func (f *fakeFlows) ReturnDeposit(ctx context.Context, exception, request uuid.UUID, n exchange.Network) error {
 	if err := f.called("return " + exception.String() + " on " + string(n)); err != nil {
 		return err
 	}
-	_, _, err := f.store.OpenChainRefund(ctx, exchange.ChainRefundRequest{ExceptionID: exception, RequestID: request}, by)
+	_, _, err := f.store.OpenChainRefund(ctx, exchange.ChainRefundRequest{ExceptionID: exception, RequestID: request}, exchange.System("flow"))
 	return err
 }
 

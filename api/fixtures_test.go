@@ -25,7 +25,11 @@ func principalOf(p person) exchange.Principal {
 func (e *env) wallet(p person) exchange.Wallet {
 	e.t.Helper()
 	r := own(exchange.WalletRequest{ID: newID(), Network: exchange.Tron, Asset: money.USDT, Type: exchange.Hot, CreatedBy: p.ID}, p.User)
-	if err := e.flows.CreateWallet(e.t.Context(), r); err != nil {
+	a, err := storetest.Ask(e.t.Context(), e.store, exchange.IntendWallet, r.ID, r.ID, r.Terms(), principalOf(p))
+	if err == nil {
+		err = e.flows.CreateWallet(e.t.Context(), r.ID, a.IntentID)
+	}
+	if err != nil {
 		e.t.Fatalf("wallet: %v", err)
 	}
 	w, err := e.store.Wallet(e.t.Context(), store.Everything(), r.ID)
@@ -81,7 +85,7 @@ func (e *env) offer(vendor person, w exchange.Wallet) exchange.Offer {
 // order opens a purchase of 2 USDT.
 func (e *env) order(customer person, offer uuid.UUID) exchange.Order {
 	e.t.Helper()
-	o, err := e.store.OpenOrder(e.t.Context(), exchange.OrderRequest{
+	o, err := storetest.OpenOrder(e.t.Context(), e.store, exchange.OrderRequest{
 		ID: newID(), CustomerID: customer.ID, OfferID: offer, Crypto: money.Must(money.USDT, "2"), WalletAddress: goodAddress,
 		ExpiresAt: e.server.now().Add(exchange.OrderLife),
 	}, principalOf(customer))
@@ -95,7 +99,7 @@ func (e *env) order(customer person, offer uuid.UUID) exchange.Order {
 func (e *env) asked(vendor, customer person, offer uuid.UUID) exchange.Order {
 	e.t.Helper()
 	e.wallet(customer)
-	o, err := e.store.OpenOrder(e.t.Context(), exchange.OrderRequest{
+	o, err := storetest.OpenOrder(e.t.Context(), e.store, exchange.OrderRequest{
 		ID: newID(), CustomerID: customer.ID, OpenerID: vendor.ID, OfferID: offer, Crypto: money.Must(money.USDT, "2"), Type: exchange.OnRampSell,
 		ExpiresAt: e.server.now().Add(exchange.OrderLife),
 	}, principalOf(vendor))
@@ -116,7 +120,7 @@ func (e *env) buys(vendor person) exchange.Offer {
 // sale opens a sale of 10 USDT without a refund address.
 func (e *env) sale(customer person, offer uuid.UUID) exchange.Order {
 	e.t.Helper()
-	o, err := e.store.OpenOffRamp(e.t.Context(), exchange.OrderRequest{
+	o, err := storetest.OpenOffRamp(e.t.Context(), e.store, exchange.OrderRequest{
 		ID: newID(), CustomerID: customer.ID, OfferID: offer, Crypto: money.Must(money.USDT, "10"), Type: exchange.OffRampSell,
 		ExpiresAt: e.server.now().Add(exchange.OffRampLife),
 	}, principalOf(customer))
@@ -134,7 +138,7 @@ func (e *env) soldToHouse(merchant person) exchange.Order {
 		storetest.AgreeValuations(e.t, e.store)
 	})
 	storetest.Shillings(e.t, e.store, exchange.PlatformTreasury, money.Must(money.KES, "2000"))
-	o, err := e.store.OpenOffRamp(e.t.Context(), exchange.OrderRequest{
+	o, err := storetest.OpenOffRamp(e.t.Context(), e.store, exchange.OrderRequest{
 		ID: newID(), CustomerID: merchant.ID, Type: exchange.OffRampSell, Subtype: exchange.TreasuryOffRamp, Network: exchange.Tron, Crypto: money.Must(money.USDT, "10"),
 		QuoteID: e.quoteFor(merchant, exchange.QuoteForSale, "10").ID, ExpiresAt: e.server.now().Add(exchange.OffRampLife),
 	}, principalOf(merchant))
@@ -148,7 +152,7 @@ func (e *env) soldToHouse(merchant person) exchange.Order {
 func (e *env) transfer(sender person, from exchange.Wallet) exchange.Transfer {
 	e.t.Helper()
 	e.fund(from, "2")
-	t, err := e.store.OpenTransfer(e.t.Context(), exchange.TransferRequest{
+	t, err := storetest.OpenTransfer(e.t.Context(), e.store, exchange.TransferRequest{
 		ID: newID(), RequestedBy: sender.ID, WalletID: from.ID, Network: exchange.Tron, Amount: money.Must(money.USDT, "2"),
 		Recipient: exchange.Recipient{Address: goodAddress},
 	}, principalOf(sender))

@@ -17,13 +17,12 @@ import (
 // events are signals, which are accepted even while no worker runs. Errors are *exchange.Error: CodeNotFound
 // when the flow has ended, CodeUnavailable when the outcome is not known yet and the call may be repeated.
 type Flows interface {
-	// OpenOrder starts the flow of an on-ramp order and returns when its row is stored. A request id opens at
-	// most one order.
-	OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error
-	// CancelOrder and RetryPayment send an update to the order's flow. The id is that of the request: the flow
-	// applies it once.
-	CancelOrder(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
-	RetryPayment(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
+	// OpenOrder starts the flow of an on-ramp order for an intent and returns when its row is stored. The flow gets only
+	// the id of the intent; the request labels it for operators. A request id opens at most one order.
+	OpenOrder(ctx context.Context, r exchange.OrderRequest, intent uuid.UUID) error
+	// CancelOrder and RetryPayment send the order's flow an intent, which it applies once.
+	CancelOrder(ctx context.Context, order, intent uuid.UUID) error
+	RetryPayment(ctx context.Context, order, intent uuid.UUID) error
 	// Command sends the order's flow the id of an operator's recorded decision.
 	Command(ctx context.Context, order, command uuid.UUID) error
 	// CommandFlow sends it to the parked flow with the id.
@@ -33,24 +32,22 @@ type Flows interface {
 	// Callback wakes the flow that waits for a payment attempt. When that flow has ended, it wakes or starts one
 	// that watches for late money.
 	Callback(ctx context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error
-	// OpenTransfer starts the flow of a transfer and returns when its row is stored. A request id opens at most
-	// one transfer.
-	OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) error
-	// CancelTransfer asks the transfer's flow to cancel it; the id is that of the request.
-	CancelTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error
+	// OpenTransfer starts the flow of a transfer for an intent and returns when its row is stored. A request id opens at
+	// most one transfer.
+	OpenTransfer(ctx context.Context, r exchange.TransferRequest, intent uuid.UUID) error
+	// CancelTransfer sends the transfer's flow an intent to cancel it.
+	CancelTransfer(ctx context.Context, transfer, intent uuid.UUID) error
 	// DecideTransfer sends the transfer's flow an officer's decision. The token authorises it; the id is that of
 	// the request.
 	DecideTransfer(ctx context.Context, transfer, id uuid.UUID, action exchange.ApprovalAction, token string) error
 	// CommandTransfer sends the transfer's flow the id of an operator's recorded decision.
 	CommandTransfer(ctx context.Context, transfer, command uuid.UUID) error
-	// HandOutTransfer has the unsigned transaction of a cold wallet's transfer prepared and stored; the id is that
-	// of the request.
-	HandOutTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error
-	// ImportTransfer sends the flow that transaction, signed on the cold machine, in the network's encoding.
-	ImportTransfer(ctx context.Context, transfer, id uuid.UUID, raw []byte, by exchange.Principal) error
-	// CreateWallet has the signer make a key and returns when the wallet's row is stored. A request id creates
-	// at most one wallet.
-	CreateWallet(ctx context.Context, r exchange.WalletRequest) error
+	// HandOutTransfer has the unsigned transaction of a cold wallet's transfer prepared and stored, for an intent.
+	HandOutTransfer(ctx context.Context, transfer, intent uuid.UUID) error
+	// ImportTransfer sends the flow the intent that has that transaction, signed on the cold machine.
+	ImportTransfer(ctx context.Context, transfer, intent uuid.UUID) error
+	// CreateWallet has the signer make the key of the wallet that an intent asks for, and returns when its row is stored.
+	CreateWallet(ctx context.Context, wallet, intent uuid.UUID) error
 
 	OffRampFlows
 	RefundFlows
@@ -62,11 +59,11 @@ func NewFlows(c client.Client) Flows { return temporalFlows{c} }
 
 type temporalFlows struct{ client client.Client }
 
-func (t temporalFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
-	return t.open(ctx, r.ID, client.StartWorkflowOptions{
+func (t temporalFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, intent uuid.UUID) error {
+	return t.open(ctx, intent, client.StartWorkflowOptions{
 		ID: workflows.OnRampID(r.ID), WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		StaticSummary: workflows.OnRampSummary(r), TypedSearchAttributes: workflows.OnRampAttributes(r),
-	}, workflows.TypeOnRamp, workflows.OnRampInput{Request: r, Actor: actor(by)})
+	}, workflows.TypeOnRamp, workflows.OnRampInput{IntentID: intent})
 }
 
 // open starts a flow, unless it runs already, and returns when it has stored its row. A flow that has ended is left as
@@ -89,16 +86,17 @@ func (t temporalFlows) open(ctx context.Context, update uuid.UUID, o client.Star
 	return fromTemporal(handle.Get(ctx, &done))
 }
 
-func actor(p exchange.Principal) workflows.Actor {
-	return workflows.Actor{UserID: p.UserID, Role: p.Role, IP: p.IP, RequestID: p.RequestID}
+func (t temporalFlows) CancelOrder(ctx context.Context, order, intent uuid.UUID) error {
+	return t.intend(ctx, workflows.OnRampID(order), workflows.UpdateCancel, intent)
 }
 
-func (t temporalFlows) CancelOrder(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error {
-	return t.update(ctx, workflows.OnRampID(order), id, workflows.UpdateCancel, actor(by))
+func (t temporalFlows) RetryPayment(ctx context.Context, order, intent uuid.UUID) error {
+	return t.intend(ctx, workflows.OnRampID(order), workflows.UpdateRetryPayment, intent)
 }
 
-func (t temporalFlows) RetryPayment(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error {
-	return t.update(ctx, workflows.OnRampID(order), id, workflows.UpdateRetryPayment, actor(by))
+// intend sends a flow an intent. The update has the intent's id, so that the flow gets it once.
+func (t temporalFlows) intend(ctx context.Context, flow, name string, intent uuid.UUID) error {
+	return t.update(ctx, flow, intent, name, workflows.IntentRef{IntentID: intent})
 }
 
 func (t temporalFlows) Command(ctx context.Context, order, command uuid.UUID) error {
@@ -178,15 +176,15 @@ func (t temporalFlows) latePayout(ctx context.Context, a exchange.PaymentAttempt
 	return fromTemporal(err)
 }
 
-func (t temporalFlows) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) error {
-	return t.open(ctx, r.ID, client.StartWorkflowOptions{
+func (t temporalFlows) OpenTransfer(ctx context.Context, r exchange.TransferRequest, intent uuid.UUID) error {
+	return t.open(ctx, intent, client.StartWorkflowOptions{
 		ID: workflows.TransferID(r.ID), WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		StaticSummary: workflows.TransferSummary(r), TypedSearchAttributes: workflows.TransferAttributes(r),
-	}, workflows.TypeTransfer, workflows.TransferInput{Request: r, Actor: actor(by)})
+	}, workflows.TypeTransfer, workflows.TransferInput{IntentID: intent})
 }
 
-func (t temporalFlows) CancelTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error {
-	return t.update(ctx, workflows.TransferID(transfer), id, workflows.UpdateCancel, actor(by))
+func (t temporalFlows) CancelTransfer(ctx context.Context, transfer, intent uuid.UUID) error {
+	return t.intend(ctx, workflows.TransferID(transfer), workflows.UpdateCancel, intent)
 }
 
 func (t temporalFlows) DecideTransfer(ctx context.Context, transfer, id uuid.UUID, action exchange.ApprovalAction, token string) error {
@@ -201,21 +199,21 @@ func (t temporalFlows) CommandTransfer(ctx context.Context, transfer, command uu
 	return t.update(ctx, workflows.TransferID(transfer), command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
 }
 
-func (t temporalFlows) HandOutTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error {
-	return t.update(ctx, workflows.TransferID(transfer), id, workflows.UpdatePayload, actor(by))
+func (t temporalFlows) HandOutTransfer(ctx context.Context, transfer, intent uuid.UUID) error {
+	return t.intend(ctx, workflows.TransferID(transfer), workflows.UpdatePayload, intent)
 }
 
-func (t temporalFlows) ImportTransfer(ctx context.Context, transfer, id uuid.UUID, raw []byte, by exchange.Principal) error {
-	return t.update(ctx, workflows.TransferID(transfer), id, workflows.UpdateImport, workflows.SignedElsewhere{Raw: raw, Actor: actor(by)})
+func (t temporalFlows) ImportTransfer(ctx context.Context, transfer, intent uuid.UUID) error {
+	return t.intend(ctx, workflows.TransferID(transfer), workflows.UpdateImport, intent)
 }
 
-func (t temporalFlows) CreateWallet(ctx context.Context, r exchange.WalletRequest) error {
+func (t temporalFlows) CreateWallet(ctx context.Context, wallet, intent uuid.UUID) error {
 	run, err := t.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: workflows.WalletID(r.ID), TaskQueue: workflows.QueueFlows,
+		ID: workflows.WalletID(wallet), TaskQueue: workflows.QueueFlows,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            "Wallet " + r.ID.String(),
-	}, workflows.TypeCreateWallet, r)
+		StaticSummary:            "Wallet " + wallet.String(),
+	}, workflows.TypeCreateWallet, workflows.CreateWalletInput{IntentID: intent})
 	if err != nil {
 		return fromTemporal(err)
 	}

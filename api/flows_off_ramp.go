@@ -13,10 +13,11 @@ import (
 
 // OffRampFlows is what the API does with the flows of orders that sell crypto. Errors are those of Flows.
 type OffRampFlows interface {
-	// OpenOffRamp starts the flow of a sale and returns when its row is stored. A request id opens at most one sale.
-	OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error
-	// CancelOffRamp asks the sale's flow to cancel it; the id is that of the request.
-	CancelOffRamp(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
+	// OpenOffRamp starts the flow of a sale for an intent and returns when its row is stored. A request id opens at most
+	// one sale.
+	OpenOffRamp(ctx context.Context, r exchange.OrderRequest, intent uuid.UUID) error
+	// CancelOffRamp sends the sale's flow an intent to cancel it.
+	CancelOffRamp(ctx context.Context, order, intent uuid.UUID) error
 	// CommandOffRamp sends the sale's flow the id of an operator's recorded decision.
 	CommandOffRamp(ctx context.Context, order, command uuid.UUID) error
 	// RefundAddressSet notifies the sale's flow that its refund address is set.
@@ -27,17 +28,17 @@ type OffRampFlows interface {
 
 // OpenOffRamp gives each call an update id of its own: for a closed run, the server remembers the answer to an update
 // id and would repeat a temporary refusal.
-func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
+func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, intent uuid.UUID) error {
 	return t.open(ctx, newID(), client.StartWorkflowOptions{
 		ID: workflows.OffRampID(r.ID),
 		// A flow that was refused temporarily, and opened nothing, has failed: the same request may try again.
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 		StaticSummary:         workflows.OffRampSummary(r), TypedSearchAttributes: workflows.OffRampAttributes(r),
-	}, workflows.TypeOffRamp, workflows.OffRampInput{Request: r, Actor: actor(by)})
+	}, workflows.TypeOffRamp, workflows.OffRampInput{IntentID: intent})
 }
 
-func (t temporalFlows) CancelOffRamp(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error {
-	return t.update(ctx, workflows.OffRampID(order), id, workflows.UpdateCancel, actor(by))
+func (t temporalFlows) CancelOffRamp(ctx context.Context, order, intent uuid.UUID) error {
+	return t.intend(ctx, workflows.OffRampID(order), workflows.UpdateCancel, intent)
 }
 
 func (t temporalFlows) CommandOffRamp(ctx context.Context, order, command uuid.UUID) error {

@@ -15,7 +15,7 @@ import (
 type RefundFlows interface {
 	// ReturnDeposit starts the flow that carries out a stored request to refund an exception's crypto. It returns when
 	// the refund is opened. A repeated call opens no second refund.
-	ReturnDeposit(ctx context.Context, exception, request uuid.UUID, n exchange.Network, by exchange.Principal) error
+	ReturnDeposit(ctx context.Context, exception, request uuid.UUID, n exchange.Network) error
 	// KeepDeposit starts the flow that sweeps what the house keeps of an exception to its treasury.
 	KeepDeposit(ctx context.Context, exception uuid.UUID, n exchange.Network) error
 	// CommandReturn sends that flow the id of an operator's recorded decision.
@@ -25,20 +25,19 @@ type RefundFlows interface {
 	DecideRefund(ctx context.Context, order, exception, id uuid.UUID, action exchange.ApprovalAction, token string) error
 }
 
-func (t temporalFlows) ReturnDeposit(ctx context.Context, exception, request uuid.UUID, n exchange.Network, by exchange.Principal) error {
-	in := workflows.ReturnDepositInput{ExceptionID: exception, RequestID: request, Actor: actor(by)}
-	return t.moveDeposit(ctx, request, n, in)
+func (t temporalFlows) ReturnDeposit(ctx context.Context, exception, request uuid.UUID, n exchange.Network) error {
+	return t.moveDeposit(ctx, request, exception, n, workflows.ReturnDepositInput{RequestID: request})
 }
 
 func (t temporalFlows) KeepDeposit(ctx context.Context, exception uuid.UUID, n exchange.Network) error {
-	return t.moveDeposit(ctx, exception, n, workflows.ReturnDepositInput{ExceptionID: exception, Keep: true})
+	return t.moveDeposit(ctx, exception, exception, n, workflows.ReturnDepositInput{})
 }
 
 // moveDeposit starts the flow, or finds it. A flow that has ended may be started again: its first step finds what exists.
-func (t temporalFlows) moveDeposit(ctx context.Context, id uuid.UUID, n exchange.Network, in workflows.ReturnDepositInput) error {
-	return t.open(ctx, id, client.StartWorkflowOptions{
-		ID: workflows.ReturnDepositID(in.ExceptionID), WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		StaticSummary: workflows.ReturnDepositSummary, TypedSearchAttributes: workflows.ReturnDepositAttributes(n, in.Keep),
+func (t temporalFlows) moveDeposit(ctx context.Context, update, exception uuid.UUID, n exchange.Network, in workflows.ReturnDepositInput) error {
+	return t.open(ctx, update, client.StartWorkflowOptions{
+		ID: workflows.ReturnDepositID(exception), WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		StaticSummary: workflows.ReturnDepositSummary, TypedSearchAttributes: workflows.ReturnDepositAttributes(n, in.RequestID == uuid.Nil),
 	}, workflows.TypeReturnDeposit, in)
 }
 

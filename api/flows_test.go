@@ -120,7 +120,7 @@ func TestUpdatesThatDecidedNothingAreRepeated(t *testing.T) {
 	request, transfer := uuid.New(), uuid.New()
 	server := &updated{outcomes: map[string]error{}, next: []error{away, away, nil}}
 	for range 2 { // the second request meets what is kept of the first
-		if err := NewFlows(server).CancelTransfer(t.Context(), transfer, request, exchange.Principal{}); err != nil {
+		if err := NewFlows(server).CancelTransfer(t.Context(), transfer, request); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestUpdatesThatDecidedNothingAreRepeated(t *testing.T) {
 	}
 	server = &updated{outcomes: map[string]error{}, next: []error{no, nil}}
 	for range 2 {
-		if err := NewFlows(server).CancelTransfer(t.Context(), transfer, request, exchange.Principal{}); exchange.CodeOf(err) != exchange.CodeStateConflict {
+		if err := NewFlows(server).CancelTransfer(t.Context(), transfer, request); exchange.CodeOf(err) != exchange.CodeStateConflict {
 			t.Errorf("answers %v", err)
 		}
 	}

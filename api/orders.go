@@ -138,11 +138,12 @@ func (s *server) cancelOrder(c *call) error {
 	if !mayCancel(o, c.who) {
 		return exchange.Errorf(exchange.CodeForbidden, "A merchant can only cancel orders that it opened. The customer opened this order.")
 	}
-	cancel := s.Flows.CancelOrder
+	kind, cancel := exchange.IntendPurchaseCancel, s.Flows.CancelOrder
 	if o.OffRamp() {
-		cancel = s.Flows.CancelOffRamp
+		kind, cancel = exchange.IntendSaleCancel, s.Flows.CancelOffRamp
 	}
-	if err := cancel(c.ctx, o.ID, c.objectID, c.who); err != nil {
+	err = s.ask(c, kind, o.ID, nil, func(intent uuid.UUID) error { return cancel(c.ctx, o.ID, intent) })
+	if err != nil {
 		return s.ended(c, o, err)
 	}
 	return s.answerOrder(c, o.ID)
@@ -159,7 +160,8 @@ func (s *server) retryPayment(c *call) error {
 	if o.OffRamp() {
 		return exchange.Errorf(exchange.CodeStateConflict, "Off-ramp orders have no payment to retry.")
 	}
-	if err := s.Flows.RetryPayment(c.ctx, o.ID, c.objectID, c.who); err != nil {
+	err = s.ask(c, exchange.IntendPrompt, o.ID, nil, func(intent uuid.UUID) error { return s.Flows.RetryPayment(c.ctx, o.ID, intent) })
+	if err != nil {
 		return s.ended(c, o, err)
 	}
 	return s.answerOrder(c, o.ID)

@@ -43,11 +43,12 @@ func (s *server) openOrder(c *call) error {
 			return err
 		}
 	}
-	open := s.Flows.OpenOrder
+	kind, open := exchange.IntendPurchase, s.Flows.OpenOrder
 	if k.OffRamp() {
-		open = s.Flows.OpenOffRamp
+		kind, open = exchange.IntendSale, s.Flows.OpenOffRamp
 	}
-	if err := open(c.ctx, r, c.who); err != nil {
+	err = s.ask(c, kind, r.ID, r.Terms(), func(intent uuid.UUID) error { return open(c.ctx, r, intent) })
+	if err != nil {
 		return err
 	}
 	order, err := s.Store.Order(c.ctx, c.view(), r.ID)

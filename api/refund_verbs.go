@@ -82,14 +82,14 @@ func (s *server) returnCrypto(c *call, x exchange.PaymentException, reason, addr
 		return err
 	}
 	if x.Status == exchange.ExcOpen {
-		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n, c.who)
+		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n)
 	}
 	if err := s.saveCommand(c, "payment_exception", x.ID, verbRefund, reason); err != nil {
 		return err
 	}
 	err := s.Flows.CommandReturn(c.ctx, x.ID, c.objectID)
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
-		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n, c.who) // its flow has ended
+		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n) // its flow has ended
 	}
 	return err
 }

@@ -249,7 +249,7 @@ func TestRefundOfOneOfTwoLatePaymentsReachesItsFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := storetest.Attempt(t, e.store, o)
-	if _, err := e.store.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.System("flow")); err != nil {
+	if _, err := e.store.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	for attempt, amount := range map[uuid.UUID]string{large.ID: "500", small.ID: "259"} {

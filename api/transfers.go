@@ -44,7 +44,8 @@ func (s *server) openTransfer(c *call) error {
 	if err := s.offered(r.Network, r.Amount.Asset()); err != nil {
 		return err
 	}
-	if err := s.Flows.OpenTransfer(c.ctx, r, c.who); err != nil {
+	err = s.ask(c, exchange.IntendTransfer, r.ID, r.Terms(), func(intent uuid.UUID) error { return s.Flows.OpenTransfer(c.ctx, r, intent) })
+	if err != nil {
 		return err
 	}
 	t, err := s.Store.Transfer(c.ctx, c.view(), r.ID)
@@ -177,7 +178,8 @@ func (s *server) cancelTransfer(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Flows.CancelTransfer(c.ctx, t.ID, c.objectID, c.who); err != nil {
+	err = s.ask(c, exchange.IntendTransferCancel, t.ID, nil, func(intent uuid.UUID) error { return s.Flows.CancelTransfer(c.ctx, t.ID, intent) })
+	if err != nil {
 		return s.endedTransfer(c, t.ID, err)
 	}
 	return s.answerTransfer(c, t.ID)

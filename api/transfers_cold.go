@@ -22,7 +22,8 @@ func (s *server) handOutTransfer(c *call) error {
 	if err := onlyCold(t); err != nil {
 		return err
 	}
-	if err := s.Flows.HandOutTransfer(c.ctx, t.ID, c.objectID, c.who); err != nil {
+	err = s.ask(c, exchange.IntendColdPayload, t.ID, nil, func(intent uuid.UUID) error { return s.Flows.HandOutTransfer(c.ctx, t.ID, intent) })
+	if err != nil {
 		return s.endedTransfer(c, t.ID, err)
 	}
 	p, err := s.Store.ChainPaymentOf(c.ctx, exchange.ForTransfer, t.ID)
@@ -68,7 +69,9 @@ func (s *server) importTransfer(c *call) error {
 	if err := onlyCold(t); err != nil {
 		return err
 	}
-	if err := s.Flows.ImportTransfer(c.ctx, t.ID, c.objectID, raw, c.who); err != nil {
+	terms := exchange.SignedOffline{Raw: raw}.Terms()
+	err = s.ask(c, exchange.IntendColdImport, t.ID, terms, func(intent uuid.UUID) error { return s.Flows.ImportTransfer(c.ctx, t.ID, intent) })
+	if err != nil {
 		return s.endedTransfer(c, t.ID, err)
 	}
 	return s.answerTransfer(c, t.ID)

@@ -278,7 +278,8 @@ func (s *server) makeWallet(c *call, r exchange.WalletRequest) error {
 	if err := s.offered(r.Network, r.Asset); err != nil {
 		return err
 	}
-	if err := s.Flows.CreateWallet(c.ctx, r); err != nil {
+	err := s.ask(c, exchange.IntendWallet, r.ID, r.Terms(), func(intent uuid.UUID) error { return s.Flows.CreateWallet(c.ctx, r.ID, intent) })
+	if err != nil {
 		return err
 	}
 	w, err := s.Store.Wallet(c.ctx, store.Everything(), r.ID)

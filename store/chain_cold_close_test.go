@@ -43,7 +43,7 @@ func newSafe(t *testing.T, n exchange.Network) safe {
 // pay opens a transfer and returns its approved payment.
 func (v safe) pay(t *testing.T) exchange.Transfer {
 	t.Helper()
-	f, err := v.store.OpenTransfer(t.Context(), exchange.TransferRequest{
+	f, err := storetest.OpenTransfer(t.Context(), v.store, exchange.TransferRequest{
 		ID: storetest.NewID(t), RequestedBy: v.sender.ID, Network: v.network, Amount: usdt("1"), Recipient: exchange.Recipient{UserID: v.other.ID},
 	}, storetest.PrincipalOf(v.sender))
 	if err == nil {
@@ -91,7 +91,7 @@ func (v safe) attempt(t *testing.T, d exchange.ColdDraft) exchange.ChainAttempt 
 
 func (v safe) cancel(t *testing.T, f exchange.Transfer) error {
 	t.Helper()
-	_, err := v.store.CancelTransfer(t.Context(), f.ID, exchange.DetailBySender, storetest.PrincipalOf(v.sender))
+	_, err := storetest.CancelTransfer(t.Context(), v.store, f.ID, storetest.PrincipalOf(v.sender))
 	return err
 }
 

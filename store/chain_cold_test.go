@@ -76,7 +76,7 @@ func TestOneTransactionIsHandedOut(t *testing.T) {
 	if again := v.handOut(t); again.ID != first.ID || again.TxID != first.TxID || string(again.Body) != "body" {
 		t.Errorf("another one was handed out: %+v", again)
 	}
-	_, err := v.store.CancelTransfer(t.Context(), v.f.ID, exchange.DetailBySender, storetest.PrincipalOf(v.sender))
+	_, err := storetest.CancelTransfer(t.Context(), v.store, v.f.ID, storetest.PrincipalOf(v.sender))
 	wantFault(t, err, exchange.CodeStateConflict)
 	_, err = v.store.GiveUpTransfer(t.Context(), v.f.ID, v.officer())
 	wantFault(t, err, exchange.CodeStateConflict)
@@ -93,7 +93,7 @@ func TestOneTransactionIsHandedOut(t *testing.T) {
 	if again := v.handOut(t); again.ID != first.ID {
 		t.Error("another one was handed out although the first may be in a block")
 	}
-	_, err = v.store.CancelTransfer(t.Context(), v.f.ID, exchange.DetailBySender, storetest.PrincipalOf(v.sender))
+	_, err = storetest.CancelTransfer(t.Context(), v.store, v.f.ID, storetest.PrincipalOf(v.sender))
 	wantFault(t, err, exchange.CodeStateConflict)
 	wantFault(t, v.store.LapseColdDraft(t.Context(), first.ID, "too early", v.officer()), exchange.CodeStateConflict)
 	if _, err := storetest.Owner(t, v.store).ExecContext(t.Context(), `UPDATE cold_drafts SET status = 'lapsed', evidence = 'x'`); sqlState(err) != "KV001" {
@@ -131,7 +131,7 @@ func TestWhatIsOverIsProven(t *testing.T) {
 	if err := v.store.LapseColdDraft(t.Context(), second.ID, "absent after block 9", v.officer()); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := v.store.CancelTransfer(t.Context(), v.f.ID, exchange.DetailBySender, storetest.PrincipalOf(v.sender)); err != nil || f.Status != exchange.TransferCancelled {
+	if f, err := storetest.CancelTransfer(t.Context(), v.store, v.f.ID, storetest.PrincipalOf(v.sender)); err != nil || f.Status != exchange.TransferCancelled {
 		t.Errorf("%s, %v", f.Status, err)
 	}
 	wantTransfers(t, v.store)

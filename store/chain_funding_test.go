@@ -18,7 +18,7 @@ func funded(t *testing.T) *sale {
 	m := storetest.NewSellers(t, s)
 	storetest.Deposit(t, s, m.CustomerWallet.ID, usdt("25"))
 	storetest.Gas(t, s, m.CustomerWallet.ID, trx("60"))
-	o, err := s.OpenOffRamp(t.Context(), fromWallet(t, m), storetest.PrincipalOf(m.Customer))
+	o, err := storetest.OpenOffRamp(t.Context(), s, fromWallet(t, m), storetest.PrincipalOf(m.Customer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestSaleIsFundedOutOfAWallet(t *testing.T) {
 		t.Fatalf("the payment is %+v", p)
 	}
 	x.wantPurse(t, "25", "10")
-	_, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, byFlow)
+	_, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, exchange.Asked{})
 	wantFault(t, err, exchange.CodeStateConflict)
 	x.carriedOut(t, p)
 	x.wantPurse(t, "15", "0")
@@ -105,7 +105,7 @@ func TestFundingIsTakenBack(t *testing.T) {
 		}
 	}
 	x.wantPurse(t, "25", "0")
-	if o, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, byFlow); err != nil || o.Status != exchange.OrderCancelled {
+	if o, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, exchange.Asked{}); err != nil || o.Status != exchange.OrderCancelled {
 		t.Errorf("the order is %+v, %v", o, err)
 	}
 	wantBooks(t, x.s)
@@ -133,12 +133,14 @@ func TestDatabaseGuardsFunding(t *testing.T) {
 		}
 	}
 	cancelled := `UPDATE orders SET status = 'cancelled', status_detail = 'expired', version = version + 1 WHERE id = 'ORDER'`
+	id := uuid.New()
+	intent := storetest.CopyIntent(t, x.s, "orders", x.order.ID, id)
 	for what, sql := range map[string]string{
 		"cancelled while its payment may leave": cancelled,
 		"cancelled while its crypto is held": `UPDATE chain_payments SET status = 'parked', version = version + 1 WHERE object_id = 'ORDER';
 			UPDATE chain_payments SET status = 'cancelled', version = version + 1 WHERE object_id = 'ORDER';` + cancelled,
-		"opened without its payment": `INSERT INTO orders SELECT (jsonb_populate_record(o, jsonb_build_object('id', gen_random_uuid(), 'hold_id', gen_random_uuid()))).*
-			FROM orders o WHERE id = 'ORDER'`,
+		"opened without its payment": `INSERT INTO orders SELECT (jsonb_populate_record(o, jsonb_build_object('id', '` + id.String() + `'::uuid, 'intent_id', '` + intent.String() + `'::uuid,
+			'hold_id', gen_random_uuid()))).* FROM orders o WHERE id = 'ORDER'`,
 	} {
 		tx, err := storetest.Owner(t, x.s).BeginTx(ctx, nil)
 		if err != nil {
@@ -163,17 +165,17 @@ func TestCoinsOfAWalletAreSoldOnce(t *testing.T) {
 	x.wantPurse(t, "25", "10")
 	same := fromWallet(t, x.m)
 	for range 2 { // the same request again reserves nothing
-		if _, err := x.s.OpenOffRamp(ctx, same, storetest.PrincipalOf(x.m.Customer)); err != nil {
+		if _, err := storetest.OpenOffRamp(ctx, x.s, same, storetest.PrincipalOf(x.m.Customer)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	x.wantPurse(t, "25", "20")
-	_, err := x.s.OpenOffRamp(ctx, fromWallet(t, x.m), storetest.PrincipalOf(x.m.Customer))
+	_, err := storetest.OpenOffRamp(ctx, x.s, fromWallet(t, x.m), storetest.PrincipalOf(x.m.Customer))
 	wantFault(t, err, exchange.CodeInsufficientFunds)
 	if !strings.Contains(err.Error(), "/wallet_id") {
 		t.Errorf("the refusal names no field: %v", err)
 	}
-	_, err = x.s.OpenTransfer(ctx, exchange.TransferRequest{
+	_, err = storetest.OpenTransfer(ctx, x.s, exchange.TransferRequest{
 		ID: storetest.NewID(t), RequestedBy: x.m.Customer.ID, Network: exchange.Tron, Amount: usdt("10"), WalletID: x.m.CustomerWallet.ID,
 		Recipient: exchange.Recipient{WalletID: x.m.VendorWallet.ID},
 	}, storetest.PrincipalOf(x.m.Customer))
@@ -182,7 +184,7 @@ func TestCoinsOfAWalletAreSoldOnce(t *testing.T) {
 	if err := x.s.CancelFunding(ctx, same.ID, byFlow); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.s.CloseOffRamp(ctx, same.ID, exchange.DetailCancelled, byFlow); err != nil {
+	if _, err := x.s.CloseOffRamp(ctx, same.ID, exchange.DetailCancelled, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	x.wantPurse(t, "25", "10")
@@ -197,7 +199,7 @@ func TestOnlyOneOfTwoSalesTakesTheLastCoins(t *testing.T) {
 	faults := make(chan error, len(requests))
 	for _, r := range requests {
 		go func() {
-			_, err := x.s.OpenOffRamp(ctx, r, storetest.PrincipalOf(x.m.Customer))
+			_, err := storetest.OpenOffRamp(ctx, x.s, r, storetest.PrincipalOf(x.m.Customer))
 			faults <- err
 		}()
 	}

@@ -221,12 +221,20 @@ func (t unitTx) strayDeposit(ctx context.Context, x exchange.PaymentException) (
 	return d, exchange.Errorf(exchange.CodeUnsupported, "The money lies in a customer's, merchant's or cold wallet and can't be refunded. Credit it to the wallet's owner.")
 }
 
-const readRefundRequest = `SELECT address, reason, requested_by FROM refund_requests WHERE id = $1 AND (order_id = $2 OR exception_id = $3)`
+const readRefundRequest = `
+SELECT r.address, r.reason, r.requested_by, u.role FROM refund_requests r JOIN users u ON u.id = r.requested_by
+WHERE r.id = $1 AND (r.order_id = $2 OR r.exception_id = $3)`
 
 type requestRow struct {
 	Address     string
 	Reason      string
 	RequestedBy uuid.UUID
+	Role        exchange.Role
+}
+
+// principal is who made the request with the id.
+func (r requestRow) principal(id uuid.UUID) exchange.Principal {
+	return exchange.Principal{UserID: r.RequestedBy, Role: r.Role, RequestID: "request:" + id.String()}
 }
 
 // refundDeposit opens the refund of a deposit that fits no order.
@@ -259,6 +267,7 @@ func (s *Store) refundDeposit(ctx context.Context, t unitTx, r exchange.ChainRef
 		if err := t.Get(ctx, &asked, readRefundRequest, r.RequestID, nil, x.ID); err != nil {
 			return refunded{}, none, translate(err, "request for a refund")
 		}
+		by = asked.principal(r.RequestID)
 	}
 	if asked.Address != "" && o.RefundAddress != "" && o.Network == d.Network {
 		return refunded{}, none, exchange.Invalid(exchange.FieldError{Pointer: "/address", Code: "conflict", Message: "must be left out: the crypto goes back to the order's refund address"})

@@ -447,7 +447,7 @@ func TestRefusedRefundWaitsForAnotherAddress(t *testing.T) {
 func TestStrayDepositGoesBack(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), sold(t)
-	if _, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, byFlow); err != nil {
+	if _, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	d := x.final(t, x.to("late", usdt("7")))

@@ -30,7 +30,7 @@ func (l lateMoney) comes(t *testing.T, s *store.Store) (exchange.PaymentOutcome,
 	if l.detail != "" {
 		detail = l.detail
 	}
-	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, detail, storetest.By); err != nil {
+	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, detail, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	if l.limit != "" {

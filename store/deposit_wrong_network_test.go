@@ -115,7 +115,7 @@ func sealedFor(id uuid.UUID) exchange.SealedKey {
 
 func walletAt(t *testing.T, s *store.Store, r exchange.WalletRequest, address string) exchange.Wallet {
 	t.Helper()
-	w, err := s.CreateWallet(t.Context(), r, address, sealedFor(r.ID))
+	w, err := storetest.CreateWallet(t.Context(), s, r, address, sealedFor(r.ID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestMoneyOnTheWrongNetwork(t *testing.T) {
 func TestWrongNetworkFindsTheOrderOfItsTime(t *testing.T) {
 	t.Parallel()
 	x := straying(t, exchange.Tron)
-	if _, err := x.s.CloseOffRamp(t.Context(), x.order.ID, exchange.DetailCancelled, storetest.By); err != nil {
+	if _, err := x.s.CloseOffRamp(t.Context(), x.order.ID, exchange.DetailCancelled, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.s.ReleaseEscrow(t.Context(), x.order.ID); err != nil {
@@ -400,19 +400,19 @@ func TestNothingIsPaidOnTheWrongNetwork(t *testing.T) {
 				}
 			}
 			m := storetest.NewMarket(t, x.s) // on TRON
-			_, err := x.s.OpenOrder(ctx, exchange.OrderRequest{
+			_, err := storetest.OpenOrder(ctx, x.s, exchange.OrderRequest{
 				ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"), WalletAddress: x.counterpart,
 			}, storetest.PrincipalOf(m.Customer))
 			wantField("an order", err, "/wallet_address")
 			p := newPurseIn(t, x.s, "100")
-			_, err = x.s.OpenTransfer(ctx, p.request(t, "5", exchange.Recipient{Address: x.counterpart}), storetest.PrincipalOf(p.sender))
+			_, err = storetest.OpenTransfer(ctx, x.s, p.request(t, "5", exchange.Recipient{Address: x.counterpart}), storetest.PrincipalOf(p.sender))
 			wantField("a transfer", err, "/recipient/address")
 			house := p.request(t, "5", exchange.Recipient{Address: x.counterpart})
 			house.RequestedBy, house.WalletID = agent(t, x.s).ID, storetest.TreasuryWallet(t, x.s, exchange.Tron).ID
-			_, err = x.s.OpenTransfer(ctx, house, exchange.Principal{UserID: house.RequestedBy, Role: exchange.RoleTreasury, RequestID: "test"})
+			_, err = storetest.OpenTransfer(ctx, x.s, house, exchange.Principal{UserID: house.RequestedBy, Role: exchange.RoleTreasury, RequestID: "test"})
 			wantField("a transfer of the house", err, "/recipient/address")
 			sellers := storetest.NewSellers(t, x.s)
-			_, err = x.s.OpenOffRamp(ctx, exchange.OrderRequest{
+			_, err = storetest.OpenOffRamp(ctx, x.s, exchange.OrderRequest{
 				ID: storetest.NewID(t), CustomerID: sellers.Customer.ID, OfferID: sellers.Offer.ID, Crypto: usdt("10"), Type: exchange.OffRampSell, RefundAddress: x.counterpart,
 			}, storetest.PrincipalOf(sellers.Customer))
 			wantField("a sale", err, "/refund_address")
@@ -426,7 +426,7 @@ func TestDatabasePaysNoCounterpart(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
 	m := storetest.NewMarket(t, s)
-	o, err := s.OpenOrder(ctx, exchange.OrderRequest{
+	o, err := storetest.OpenOrder(ctx, s, exchange.OrderRequest{
 		ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"), WalletAddress: spellings[1].tron,
 	}, storetest.PrincipalOf(m.Customer))
 	if err != nil {
@@ -452,7 +452,7 @@ func TestDatabaseGuardsCounterparts(t *testing.T) {
 	ctx, x := t.Context(), straying(t, exchange.Tron)
 	for _, address := range []string{x.counterpart, strings.ToLower(x.counterpart)} {
 		r := exchange.EscrowWallet(storetest.NewID(t), exchange.Ethereum)
-		_, err := x.s.CreateWallet(ctx, r, address, sealedFor(r.ID))
+		_, err := storetest.CreateWallet(ctx, x.s, r, address, sealedFor(r.ID))
 		wantFault(t, err, exchange.CodeConflict)
 	}
 	x.comes(t, "first", usdt("10"))

@@ -89,7 +89,7 @@ func wantDeposit(t testing.TB, s *store.Store, tx string, kind exchange.DepositK
 func houseWallet(t testing.TB, s *store.Store, purpose exchange.HousePurpose) exchange.Wallet {
 	t.Helper()
 	id := storetest.NewID(t)
-	w, err := s.CreateWallet(t.Context(), exchange.WalletRequest{
+	w, err := storetest.CreateWallet(t.Context(), s, exchange.WalletRequest{
 		ID: id, OwnerType: exchange.OwnerTreasury, Purpose: purpose, Network: exchange.Tron, Asset: money.USDT, Type: exchange.Hot,
 	}, "Thouse-"+id.String(), exchange.SealedKey{WalletID: id, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1"})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 func (p *pool) make(t *testing.T, ids ...uuid.UUID) {
 	t.Helper()
 	for _, id := range ids {
-		_, err := p.store.CreateWallet(t.Context(), exchange.EscrowWallet(id, exchange.Tron), "Tescrow-"+id.String(),
+		_, err := storetest.CreateWallet(t.Context(), p.store, exchange.EscrowWallet(id, exchange.Tron), "Tescrow-"+id.String(),
 			exchange.SealedKey{WalletID: id, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1"})
 		if err != nil {
 			t.Fatal(err)

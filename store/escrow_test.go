@@ -52,14 +52,14 @@ func (p *pool) final(t *testing.T, since time.Duration, moved ...exchange.ChainM
 
 func (p *pool) cancel(t *testing.T, o exchange.Order) {
 	t.Helper()
-	if _, err := p.store.CloseOffRamp(t.Context(), o.ID, exchange.DetailCancelled, storetest.By); err != nil {
+	if _, err := p.store.CloseOffRamp(t.Context(), o.ID, exchange.DetailCancelled, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (p *pool) sell(t *testing.T) (exchange.Order, error) {
 	t.Helper()
-	return p.store.OpenOffRamp(t.Context(), exchange.OrderRequest{
+	return storetest.OpenOffRamp(t.Context(), p.store, exchange.OrderRequest{
 		ID: storetest.NewID(t), CustomerID: p.market.Customer.ID, OfferID: p.market.Offer.ID, Crypto: usdt("10"), Type: exchange.OffRampSell,
 	}, storetest.PrincipalOf(p.market.Customer))
 }
@@ -109,7 +109,7 @@ func TestOrdersRaceForEscrowAddresses(t *testing.T) {
 	for i := range orders {
 		s, m, id := services[i%processes], markets[i%processes], storetest.NewID(t)
 		wg.Go(func() {
-			o, err := s.OpenOffRamp(t.Context(), exchange.OrderRequest{
+			o, err := storetest.OpenOffRamp(t.Context(), s, exchange.OrderRequest{
 				ID: id, CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"), Type: exchange.OffRampSell,
 			}, storetest.PrincipalOf(m.Customer))
 			mu.Lock()
@@ -141,7 +141,7 @@ func TestLeaseIsTheSameAgain(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
 	o := p.market.Sale(t, p.store, "10")
-	again, err := p.store.OpenOffRamp(t.Context(), exchange.OrderRequest{
+	again, err := storetest.OpenOffRamp(t.Context(), p.store, exchange.OrderRequest{
 		ID: o.ID, CustomerID: p.market.Customer.ID, OfferID: p.market.Offer.ID, Crypto: usdt("10"), Type: exchange.OffRampSell,
 	}, storetest.PrincipalOf(p.market.Customer))
 	if err != nil || again.EscrowAddress != o.EscrowAddress {
@@ -329,7 +329,7 @@ func TestTransfersDoNotReachEscrow(t *testing.T) {
 			Recipient: exchange.Recipient{WalletID: escrow.ID},
 		},
 	} {
-		_, err := p.store.OpenTransfer(t.Context(), r, officer)
+		_, err := storetest.OpenTransfer(t.Context(), p.store, r, officer)
 		wantFault(t, err, exchange.CodeInvalid)
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("the refusal is %q, want it to mention %s", err, says)

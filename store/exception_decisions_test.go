@@ -20,7 +20,7 @@ func latePayment(t *testing.T, s *store.Store, m storetest.Market) exchange.Paym
 	t.Helper()
 	o := m.Order(t, s, "10")
 	a := storetest.Attempt(t, s, o)
-	if _, err := s.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.System("flow")); err != nil {
+	if _, err := s.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	out, err := s.AcceptPayment(t.Context(), a.ID, storetest.Paid(t, o.Price.Fiat), time.Time{})

@@ -137,7 +137,9 @@ func TestOnRampFromOfferToCompletion(t *testing.T) {
 	wantBalance(t, s, balance, "1500", "1000")
 
 	request := exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10.123456")}
-	order := twice(t, sameOrder, func() (exchange.Order, error) { return s.OpenOrder(ctx, request, storetest.PrincipalOf(m.Customer)) })
+	order := twice(t, sameOrder, func() (exchange.Order, error) {
+		return storetest.OpenOrder(ctx, s, request, storetest.PrincipalOf(m.Customer))
+	})
 	if order.Price.Fiat.String() != "1311.00" || order.Price.Vendor.String() != "1310.98" || order.WalletAddress != m.CustomerWallet.Address {
 		t.Errorf("opened %+v", order)
 	}
@@ -200,14 +202,14 @@ func TestOrdersToWalletsOfOurs(t *testing.T) {
 	ctx, s := t.Context(), storetest.New(t)
 	m := storetest.NewMarket(t, s)
 	id := storetest.NewID(t)
-	house, err := s.CreateWallet(ctx, exchange.WalletRequest{
+	house, err := storetest.CreateWallet(ctx, s, exchange.WalletRequest{
 		ID: id, OwnerType: exchange.OwnerTreasury, Purpose: exchange.HouseGas, Network: exchange.Tron, Asset: money.USDT, Type: exchange.Hot,
 	}, "Thouse0000000000000000000000000000", exchange.SealedKey{WalletID: id, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	open := func(address string) error {
-		_, err := s.OpenOrder(ctx, exchange.OrderRequest{
+		_, err := storetest.OpenOrder(ctx, s, exchange.OrderRequest{
 			ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"), WalletAddress: address,
 		}, storetest.PrincipalOf(m.Customer))
 		return err
@@ -240,7 +242,7 @@ func TestOrdersToDeniedAddresses(t *testing.T) {
 		}
 	}
 	open := func(address string) (exchange.Order, error) {
-		return s.OpenOrder(ctx, exchange.OrderRequest{
+		return storetest.OpenOrder(ctx, s, exchange.OrderRequest{
 			ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"), WalletAddress: address,
 		}, storetest.PrincipalOf(m.Customer))
 	}

@@ -237,7 +237,7 @@ func TestDatabaseGuards(t *testing.T) {
 	o, p := paid(t, s, m)
 	tx := sign(t, s, p)
 	closed := m.Order(t, s, "5")
-	if _, err := s.CloseOrder(t.Context(), closed.ID, exchange.OrderFailed, exchange.DetailDeclined, exchange.System("test")); err != nil {
+	if _, err := s.CloseOrder(t.Context(), closed.ID, exchange.OrderFailed, exchange.DetailDeclined, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	db := storetest.Owner(t, s)

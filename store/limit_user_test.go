@@ -63,7 +63,7 @@ func TestRacePendingOrdersAreLimited(t *testing.T) {
 		requests[i].OfferID = offers[i%2]
 	}
 	codes := atOnce(len(requests), func(i int) error {
-		_, err := stores[i%2].OpenOrder(t.Context(), requests[i], storetest.PrincipalOf(m.Customer))
+		_, err := storetest.OpenOrder(t.Context(), stores[i%2], requests[i], storetest.PrincipalOf(m.Customer))
 		return err
 	})
 	if codes[""] != 3 || codes[exchange.CodeLimitReached] != 9 {
@@ -79,7 +79,7 @@ func TestPendingOrdersAreLimitedByRole(t *testing.T) {
 	m := storetest.NewMarket(t, s)
 	user := storetest.User(t, s, exchange.RoleUser)
 	open := func(u exchange.User) (exchange.Order, error) {
-		return s.OpenOrder(ctx, request(t, m, u, ""), storetest.PrincipalOf(u))
+		return storetest.OpenOrder(ctx, s, request(t, m, u, ""), storetest.PrincipalOf(u))
 	}
 	first, err := open(user)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestPendingOrdersAreLimitedByRole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.CloseOrder(ctx, first.ID, exchange.OrderCancelled, exchange.DetailCancelled, storetest.PrincipalOf(user)); err != nil {
+	if _, err := s.CloseOrder(ctx, first.ID, exchange.OrderCancelled, exchange.DetailCancelled, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	again, err := open(user)
@@ -100,7 +100,7 @@ func TestPendingOrdersAreLimitedByRole(t *testing.T) {
 		t.Fatalf("after one was cancelled: %v", err)
 	}
 	// A repeated request finds its order, however many there are.
-	if _, err := s.OpenOrder(ctx, exchange.OrderRequest{ID: again.ID, CustomerID: user.ID, OfferID: m.Offer.ID, Crypto: usdt("10")}, storetest.PrincipalOf(user)); err != nil {
+	if _, err := storetest.OpenOrder(ctx, s, exchange.OrderRequest{ID: again.ID, CustomerID: user.ID, OfferID: m.Offer.ID, Crypto: usdt("10")}, storetest.PrincipalOf(user)); err != nil {
 		t.Errorf("repeated: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestRacePromptsToAPhoneAreLimited(t *testing.T) {
 	orders, ids := make([]exchange.Order, 8), make([]uuid.UUID, 8)
 	for i := range orders {
 		customer := storetest.User(t, one, exchange.RoleUser)
-		o, err := one.OpenOrder(t.Context(), request(t, m, customer, phone), storetest.PrincipalOf(customer))
+		o, err := storetest.OpenOrder(t.Context(), one, request(t, m, customer, phone), storetest.PrincipalOf(customer))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,10 +148,10 @@ func TestRacePromptsToAPhoneAreLimited(t *testing.T) {
 		t.Errorf("%d prompts, outcomes %v", rang, codes)
 	}
 	stranger := storetest.User(t, one, exchange.RoleUser)
-	_, err := one.OpenOrder(t.Context(), request(t, m, stranger, phone), storetest.PrincipalOf(stranger))
+	_, err := storetest.OpenOrder(t.Context(), one, request(t, m, stranger, phone), storetest.PrincipalOf(stranger))
 	wantFault(t, err, exchange.CodeLimitReached)
 	time1.advance(2 * time.Hour)
-	if _, err := one.OpenOrder(t.Context(), request(t, m, stranger, phone), storetest.PrincipalOf(stranger)); err != nil {
+	if _, err := storetest.OpenOrder(t.Context(), one, request(t, m, stranger, phone), storetest.PrincipalOf(stranger)); err != nil {
 		t.Errorf("after the window: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestOrdersAskForTheRateTheyExpect(t *testing.T) {
 		if rate != "" {
 			r.ExpectedRate = decimal.RequireFromString(rate)
 		}
-		if _, err := s.OpenOrder(t.Context(), r, storetest.PrincipalOf(m.Customer)); exchange.CodeOf(err) != want {
+		if _, err := storetest.OpenOrder(t.Context(), s, r, storetest.PrincipalOf(m.Customer)); exchange.CodeOf(err) != want {
 			t.Errorf("expecting %q: %v", rate, err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestOffersOfDeactivatedVendorsAreNotOpen(t *testing.T) {
 		if _, err := s.UpdateUser(ctx, m.Vendor.ID, store.UserPatch{IsActive: &active}, storetest.By); err != nil {
 			t.Fatal(err)
 		}
-		_, err := s.OpenOrder(ctx, request(t, m, m.Customer, ""), storetest.PrincipalOf(m.Customer))
+		_, err := storetest.OpenOrder(ctx, s, request(t, m, m.Customer, ""), storetest.PrincipalOf(m.Customer))
 		if active != (err == nil) || (!active && exchange.CodeOf(err) != exchange.CodeStateConflict) {
 			t.Errorf("active %t: %v", active, err)
 		}
@@ -198,7 +198,7 @@ func TestRaceAccountsOwnOnlySoMuch(t *testing.T) {
 	}
 	codes := atOnce(4, func(i int) error {
 		id := uuid.New()
-		_, err := s.CreateWallet(ctx, exchange.WalletRequest{
+		_, err := storetest.CreateWallet(ctx, s, exchange.WalletRequest{
 			ID: id, OwnerType: exchange.OwnerMerchant, OwnerID: vendor.ID, VendorID: vendor.ID, Network: exchange.Tron, Asset: money.USDT, Type: exchange.Hot,
 		}, fmt.Sprintf("Trace%028d", i), exchange.SealedKey{WalletID: id, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte{byte(i)}, Algorithm: "secp256k1"})
 		return err

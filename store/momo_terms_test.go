@@ -188,7 +188,7 @@ func TestLimitsComeFromTheTerms(t *testing.T) {
 		t.Errorf("too little to be sent back: %+v, %v", out, err)
 	}
 	wantBalance(t, s, exchange.House(exchange.AccUnclaimed, money.KES), "1000", "0")
-	_, err = s.OpenOrder(ctx, exchange.OrderRequest{
+	_, err = storetest.OpenOrder(ctx, s, exchange.OrderRequest{
 		ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: money.Must(money.USDT, "10"),
 	}, storetest.PrincipalOf(m.Customer))
 	wantFault(t, err, exchange.CodeInvalid)

@@ -71,6 +71,7 @@ func insertedOrder() string {
 	for i, f := range openedFields {
 		columns, marks = append(columns, f.Column), append(marks, fmt.Sprintf("$%d", i+1))
 	}
+	columns, marks = append(columns, "intent_id"), append(marks, fmt.Sprintf("$%d", len(openedFields)+1))
 	return `INSERT INTO orders (` + strings.Join(columns, ", ") + `) VALUES (` + strings.Join(marks, ", ") + `)`
 }
 

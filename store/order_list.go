@@ -179,16 +179,20 @@ func (t unitTx) returnReservation(ctx context.Context, o exchange.Order) (exchan
 }
 
 // CloseOrder ends an order that waits for its payment, as cancelled or failed, and returns its reservation to the
-// offer. An order that ended in the same way is returned as it is; any other state is CodeStateConflict, because money
-// may be on its way.
-func (s *Store) CloseOrder(ctx context.Context, id uuid.UUID, to exchange.OrderStatus, detail string, by exchange.Principal) (exchange.Order, error) {
+// offer: as an intent or a command asks, or by the flow's own rule. An order that ended in the same way is returned as it
+// is; any other state is CodeStateConflict, because money may be on its way.
+func (s *Store) CloseOrder(ctx context.Context, id uuid.UUID, to exchange.OrderStatus, detail string, a exchange.Asked) (exchange.Order, error) {
 	if to != exchange.OrderCancelled && to != exchange.OrderFailed {
 		return exchange.Order{}, exchange.Errorf(exchange.CodeStateConflict, "An order can't be closed as %s.", to)
 	}
 	return change(ctx, s, "order", id, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
 		before, err := t.lockedOrder(ctx, id)
-		if err != nil || before.Status == to {
+		if err != nil {
+			return before, none, err
+		}
+		by, done, err := t.act(ctx, a, id, exchange.IntendPurchaseCancel)
+		if err != nil || done || before.Status == to {
 			return before, none, err
 		}
 		if before.Status != exchange.OrderPending {

@@ -21,10 +21,10 @@ SELECT EXISTS (SELECT FROM chain_deposits d JOIN escrow_leases l ON l.wallet_id 
 const fundingUnderWay = `
 SELECT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'funding' AND p.object_id = $1 AND p.status <> 'cancelled')`
 
-// CloseOffRamp cancels an unpaid sale: its shillings return to the offer, its quote stays used, and its address rests.
+// CloseOffRamp cancels an unpaid sale, as an intent or a command asks, or by the flow's own rule: its shillings return to the offer, its quote stays used, and its address rests.
 // A cancelled sale is returned as it is. CodeStateConflict in any other state, and while crypto is on its way to the
 // address, which is processed first. Crypto that comes later is late money.
-func (s *Store) CloseOffRamp(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) (exchange.Order, error) {
+func (s *Store) CloseOffRamp(ctx context.Context, id uuid.UUID, detail string, a exchange.Asked) (exchange.Order, error) {
 	var n exchange.Network
 	if err := s.db.Get(ctx, &n, networkOfOrder, id); err != nil {
 		return exchange.Order{}, translate(err, "order")
@@ -36,7 +36,11 @@ func (s *Store) CloseOffRamp(ctx context.Context, id uuid.UUID, detail string, b
 			return exchange.Order{}, none, err
 		}
 		before, err := t.lockedOrder(ctx, id)
-		if err != nil || before.Status == exchange.OrderCancelled {
+		if err != nil {
+			return before, none, err
+		}
+		by, done, err := t.act(ctx, a, id, exchange.IntendSaleCancel)
+		if err != nil || done || before.Status == exchange.OrderCancelled {
 			return before, none, err
 		}
 		if !before.OffRamp() || before.Status != exchange.OrderPending {

@@ -142,7 +142,7 @@ func TestSaleFollowsItsDeposit(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 	_, err = x.s.TakeDeposit(ctx, x.order.ID, d.ID)
 	wantFault(t, err, exchange.CodeStateConflict)
-	_, err = x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, exchange.System("flow"))
+	_, err = x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, exchange.Asked{})
 	wantFault(t, err, exchange.CodeStateConflict)
 	x.gone(t)
 	_, err = x.s.SeeDeposit(ctx, x.order.ID, d.ID)
@@ -385,7 +385,7 @@ func TestDustDecidesNothing(t *testing.T) {
 func TestDepositsOfAnOrderThatIsOver(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), sold(t)
-	if _, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, exchange.System("flow")); err != nil {
+	if _, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	late := x.final(t, x.to("late", usdt("10")))
@@ -427,7 +427,7 @@ func TestDepositsRaceWithTheEnd(t *testing.T) {
 			}
 		})
 		group.Go(func() {
-			_, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, exchange.System("flow"))
+			_, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, exchange.Asked{})
 			if exchange.CodeOf(err) != exchange.CodeStateConflict {
 				t.Errorf("close: %v", err)
 			}

@@ -89,7 +89,8 @@ func TestSalesOfNoKindAreNotWritten(t *testing.T) {
 		"created processing":     {map[string]any{"status": "processing"}, "can not go from"},
 		"the same address twice": {map[string]any{}, "orders_hold_key"},
 	} {
-		c.change["id"] = storetest.NewID(t)
+		id := storetest.NewID(t)
+		c.change["id"], c.change["intent_id"] = id, storetest.CopyIntent(t, s, "orders", o.ID, id)
 		change, err := json.Marshal(c.change)
 		if err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func treasurySale(t *testing.T) (*sale, exchange.Wallet) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := s.OpenOffRamp(ctx, exchange.OrderRequest{
+	o, err := storetest.OpenOffRamp(ctx, s, exchange.OrderRequest{
 		ID: storetest.NewID(t), CustomerID: m.Customer.ID, Type: exchange.OffRampSell, Subtype: exchange.TreasuryOffRamp, QuoteID: q.ID,
 		Network: exchange.Tron, Crypto: usdt("10"),
 	}, by)

@@ -9,21 +9,27 @@ import (
 	"kivuko/exchange/money"
 )
 
-// OpenOffRamp opens a sale: in one transaction it reserves the vendor's shillings, lends an escrow address, registers
-// the sale's flow for deposits there, and reserves the crypto in the funding wallet, if there is one. The request's id becomes the order's: a repeated call returns the
-// existing order. The errors are those of OpenOrder, and CodeExpired when the quote has expired, CodeInsufficientFunds
-// when the house has too little for a sale without an offer or the funding wallet too little crypto, and
-// CodeEscrowExhausted when every address of the network is in use.
-func (s *Store) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error) {
-	sequence := r.OfferID
-	if sequence == uuid.Nil {
-		sequence = exchange.PlatformTreasury
+// OpenOffRamp carries out an intent to sell, which the named operator pays out. In one transaction it reserves the vendor's
+// shillings, lends an escrow address, registers the sale's flow for deposits there, and reserves the crypto in the funding
+// wallet, if there is one. A repeated call returns the existing order. The errors are those of OpenOrder, and CodeExpired
+// when the quote has expired, CodeInsufficientFunds when the house has too little for a sale without an offer or the
+// funding wallet too little crypto, and CodeEscrowExhausted when every address of the network is in use.
+func (s *Store) OpenOffRamp(ctx context.Context, a exchange.Asked, operator string) (exchange.Order, error) {
+	wanted, err := readAsked(ctx, s, a, exchange.OrderRequestOf, exchange.IntendSale)
+	if err != nil {
+		return exchange.Order{}, err
 	}
-	return change(ctx, s, "order", sequence, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
+	contended := wanted.OfferID
+	if contended == uuid.Nil {
+		contended = exchange.PlatformTreasury
+	}
+	return change(ctx, s, "order", contended, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
-		if old, found, err := t.openedBefore(ctx, r); err != nil || found {
+		r, by, old, found, err := t.askedOrder(ctx, a, exchange.IntendSale)
+		if err != nil || found {
 			return old, none, err
 		}
+		r.Provider = operator
 		k, ok := r.Kind()
 		if !ok || !k.OffRamp() {
 			return exchange.Order{}, none, exchange.Errorf(exchange.CodeUnsupported, "Sales of type %s %s are not supported.", r.Type, r.Subtype)
@@ -46,7 +52,7 @@ func (s *Store) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exc
 		if err := t.fitSale(ctx, &d.order, amountPointer(r)); err != nil {
 			return exchange.Order{}, none, err
 		}
-		return t.insertSale(ctx, d, by)
+		return t.insertSale(ctx, d, by, a.IntentID)
 	})
 }
 
@@ -267,7 +273,7 @@ func (t unitTx) checkReturn(ctx context.Context, o exchange.Order, address strin
 
 // insertSale stores a sale with its lease, and reserves its shillings: from its offer's remainder, or from the house's
 // shillings for sales without an offer. Crypto that comes from a wallet here is reserved there.
-func (t unitTx) insertSale(ctx context.Context, d saleDraft, by exchange.Principal) (exchange.Order, exchange.Posting, error) {
+func (t unitTx) insertSale(ctx context.Context, d saleDraft, by exchange.Principal, intent uuid.UUID) (exchange.Order, exchange.Posting, error) {
 	o := d.order
 	escrow, err := t.lease(ctx, o.Network, o.ID, exchange.OffRampFlow(o.ID))
 	if err != nil {
@@ -283,7 +289,7 @@ func (t unitTx) insertSale(ctx context.Context, d saleDraft, by exchange.Princip
 		op.Verb, op.Hold.ParentID = exchange.HoldSplit, d.offer.HoldID
 	}
 	p := exchange.Posting{Holds: []exchange.HoldOp{op}}
-	if err := t.insertOrder(ctx, o); err != nil {
+	if err := t.insertOrder(ctx, o, intent); err != nil {
 		return o, p, err
 	}
 	if o.OfferID != uuid.Nil {

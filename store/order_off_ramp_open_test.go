@@ -56,7 +56,7 @@ func TestSalesByShillings(t *testing.T) {
 	m := storetest.NewSellers(t, s)
 	r := saleOf(t, m)
 	r.Crypto, r.Fiat = money.Amount{}, kes("1300")
-	o, err := s.OpenOffRamp(t.Context(), r, storetest.PrincipalOf(m.Customer))
+	o, err := storetest.OpenOffRamp(t.Context(), s, r, storetest.PrincipalOf(m.Customer))
 	if err != nil || o.Price.Fiat.String() != "1300.00" || o.Price.Crypto.String() != "10.049863" {
 		t.Errorf("%s KES for %s, %v", o.Price.Fiat, o.Price.Crypto, err)
 	}
@@ -74,10 +74,12 @@ func TestSalesOpenOnce(t *testing.T) {
 	ctx, s := t.Context(), storetest.New(t)
 	m := storetest.NewSellers(t, s)
 	r := saleOf(t, m)
-	twice(t, sameOrder, func() (exchange.Order, error) { return s.OpenOffRamp(ctx, r, storetest.PrincipalOf(m.Customer)) })
+	twice(t, sameOrder, func() (exchange.Order, error) {
+		return storetest.OpenOffRamp(ctx, s, r, storetest.PrincipalOf(m.Customer))
+	})
 	wantOffer(t, s, m.Offer.ID, "257416.45", "1990.000000")
 	r.CustomerID = storetest.User(t, s, exchange.RoleCustomer).ID
-	_, err := s.OpenOffRamp(ctx, r, storetest.PrincipalOf(m.Customer))
+	_, err := storetest.OpenOffRamp(ctx, s, r, storetest.PrincipalOf(m.Customer))
 	wantFault(t, err, exchange.CodeConflict)
 }
 
@@ -135,7 +137,7 @@ func TestSalesAreRefused(t *testing.T) {
 	} {
 		r := saleOf(t, m)
 		c.change(&r)
-		_, err := s.OpenOffRamp(ctx, r, storetest.PrincipalOf(m.Customer))
+		_, err := storetest.OpenOffRamp(ctx, s, r, storetest.PrincipalOf(m.Customer))
 		if c.code == "" {
 			c.code = exchange.CodeInvalid
 		}
@@ -179,7 +181,7 @@ func TestSalesHaveLimits(t *testing.T) {
 // opens asks for a sale in the customer's name.
 func opens(t *testing.T, s *store.Store, m storetest.Market, r exchange.OrderRequest) error {
 	t.Helper()
-	_, err := s.OpenOffRamp(t.Context(), r, storetest.PrincipalOf(m.Customer))
+	_, err := storetest.OpenOffRamp(t.Context(), s, r, storetest.PrincipalOf(m.Customer))
 	return err
 }
 
@@ -234,7 +236,7 @@ func customerHasFewOrders(t *testing.T, s *store.Store, m storetest.Market) {
 	m.Sale(t, s, "10")
 	last := m.Sale(t, s, "10")
 	wantFault(t, opens(t, s, m, saleOf(t, m)), exchange.CodeLimitReached)
-	if _, err := s.CloseOffRamp(t.Context(), last.ID, exchange.DetailCancelled, storetest.PrincipalOf(m.Customer)); err != nil {
+	if _, err := s.CloseOffRamp(t.Context(), last.ID, exchange.DetailCancelled, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := opens(t, s, m, saleOf(t, m)); err != nil {
@@ -246,7 +248,7 @@ func customerTakesFewAddresses(t *testing.T, s *store.Store, m storetest.Market)
 	storetest.EscrowPool(t, s, exchange.Tron, 4)
 	for range 5 {
 		o := m.Sale(t, s, "10")
-		if _, err := s.CloseOffRamp(t.Context(), o.ID, exchange.DetailCancelled, storetest.PrincipalOf(m.Customer)); err != nil {
+		if _, err := s.CloseOffRamp(t.Context(), o.ID, exchange.DetailCancelled, exchange.Asked{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,7 +263,7 @@ func customerHasItsDay(t *testing.T, s *store.Store, m storetest.Market) {
 	storetest.Exec(t, s, `UPDATE role_limits SET per_day = 2000 WHERE role = 'customer'`)
 	o := m.Sale(t, s, "10")
 	wantFault(t, opens(t, s, m, saleOf(t, m)), exchange.CodeLimitReached)
-	if _, err := s.CloseOffRamp(t.Context(), o.ID, exchange.DetailExpired, exchange.System("flow")); err != nil {
+	if _, err := s.CloseOffRamp(t.Context(), o.ID, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := opens(t, s, m, saleOf(t, m)); err != nil {
@@ -282,7 +284,7 @@ func TestLastShillingsOfAnOffer(t *testing.T) {
 	for i := range tries {
 		r := saleOf(t, m)
 		r.CustomerID = storetest.User(t, s, exchange.RoleCustomer).ID
-		wg.Go(func() { _, errs[i] = s.OpenOffRamp(ctx, r, exchange.System("test")) })
+		wg.Go(func() { _, errs[i] = storetest.OpenOffRamp(ctx, s, r, exchange.System("test")) })
 	}
 	wg.Wait()
 	opened := 0
@@ -309,7 +311,7 @@ func TestUnpaidSalesAreClosed(t *testing.T) {
 	m := storetest.NewSellers(t, s)
 	o := m.Sale(t, s, "10")
 	closed := twice(t, sameOrder, func() (exchange.Order, error) {
-		return s.CloseOffRamp(ctx, o.ID, exchange.DetailExpired, exchange.System("flow"))
+		return s.CloseOffRamp(ctx, o.ID, exchange.DetailExpired, exchange.Asked{})
 	})
 	if closed.Status != exchange.OrderCancelled || closed.StatusDetail != exchange.DetailExpired {
 		t.Errorf("it is %s %s", closed.Status, closed.StatusDetail)
@@ -320,9 +322,9 @@ func TestUnpaidSalesAreClosed(t *testing.T) {
 		t.Errorf("the lease %+v, %v", lease, err)
 	}
 	bought := storetest.NewMarket(t, s).Order(t, s, "10")
-	_, err = s.CloseOffRamp(ctx, bought.ID, exchange.DetailExpired, exchange.System("flow"))
+	_, err = s.CloseOffRamp(ctx, bought.ID, exchange.DetailExpired, exchange.Asked{})
 	wantFault(t, err, exchange.CodeStateConflict)
-	_, err = s.CloseOffRamp(ctx, storetest.NewID(t), exchange.DetailExpired, exchange.System("flow"))
+	_, err = s.CloseOffRamp(ctx, storetest.NewID(t), exchange.DetailExpired, exchange.Asked{})
 	wantFault(t, err, exchange.CodeNotFound)
 	wantBooks(t, s)
 }
@@ -345,7 +347,7 @@ func TestClosedSalesReviveTheirOffer(t *testing.T) {
 	if got := status(); got != exchange.OfferExhausted {
 		t.Errorf("with a sale it is %s", got)
 	}
-	if _, err := s.CloseOffRamp(ctx, o.ID, exchange.DetailExpired, exchange.System("flow")); err != nil {
+	if _, err := s.CloseOffRamp(ctx, o.ID, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := status(); got != exchange.OfferActive {
@@ -404,7 +406,7 @@ func TestParties(t *testing.T) {
 	if err := s.SaveParties(ctx, r.ID, sender, payee, storetest.PrincipalOf(m.Vendor)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.OpenOffRamp(ctx, r, by)
+	_, err := storetest.OpenOffRamp(ctx, s, r, by)
 	wantFault(t, err, exchange.CodeExpired) // they belong to another requester
 	r.ID = storetest.NewID(t)
 	for range 2 {
@@ -412,7 +414,7 @@ func TestParties(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := twice(t, sameOrder, func() (exchange.Order, error) { return s.OpenOffRamp(ctx, r, by) })
+	o := twice(t, sameOrder, func() (exchange.Order, error) { return storetest.OpenOffRamp(ctx, s, r, by) })
 	stored, err := s.Order(ctx, store.Everything(), o.ID)
 	if err != nil || stored.SenderName != "Jane Roe" || stored.SenderPhone != "447700900123" || stored.Beneficiary.AccountName != "Amina Otieno" || stored.PaymentPhone != "254712345678" {
 		t.Errorf("stored %+v, %v", stored, err)

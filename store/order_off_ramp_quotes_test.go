@@ -62,7 +62,7 @@ func TestSalesToTheTreasury(t *testing.T) {
 	by := storetest.PrincipalOf(h.customer)
 	q := h.promised(t, h.customer, "10.5")
 	r := h.request(t, q)
-	o := twice(t, sameOrder, func() (exchange.Order, error) { return h.OpenOffRamp(ctx, r, by) })
+	o := twice(t, sameOrder, func() (exchange.Order, error) { return storetest.OpenOffRamp(ctx, h.Store, r, by) })
 	if o.VendorID != exchange.PlatformTreasury || o.OfferID != uuid.Nil || o.WalletID != h.treasury.ID || o.QuoteID != q.ID || !o.Rate.Equal(q.Price.Rate) {
 		t.Errorf("the sale is %+v", o)
 	}
@@ -76,12 +76,12 @@ func TestSalesToTheTreasury(t *testing.T) {
 		t.Errorf("the quote is %s by %s %s, %v", used.Status, used.ObjectType, used.ObjectID, err)
 	}
 	r.ID = storetest.NewID(t)
-	_, err = h.OpenOffRamp(ctx, r, by)
+	_, err = storetest.OpenOffRamp(ctx, h.Store, r, by)
 	wantFault(t, err, exchange.CodeStateConflict)
 
-	_, err = h.OpenOffRamp(ctx, h.request(t, h.promised(t, h.customer, "50")), by)
+	_, err = storetest.OpenOffRamp(ctx, h.Store, h.request(t, h.promised(t, h.customer, "50")), by)
 	wantFault(t, err, exchange.CodeInsufficientFunds) // the house has 3645.50 left
-	if _, err := h.CloseOffRamp(ctx, o.ID, exchange.DetailExpired, exchange.System("flow")); err != nil {
+	if _, err := h.CloseOffRamp(ctx, o.ID, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	wantBalance(t, h.Store, pool, "5000", "0")
@@ -170,17 +170,17 @@ func TestQuotesOfSalesAreHeldToTheirTerms(t *testing.T) {
 	} {
 		r := h.request(t, h.promised(t, h.customer, "10"))
 		c.change(&r)
-		if _, err := h.OpenOffRamp(ctx, r, storetest.PrincipalOf(h.customer)); blames(err) != c.want {
+		if _, err := storetest.OpenOffRamp(ctx, h.Store, r, storetest.PrincipalOf(h.customer)); blames(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
 	r := h.request(t, h.promised(t, h.customer, "10"))
 	r.Network = exchange.Ethereum
-	_, err = h.OpenOffRamp(ctx, r, storetest.PrincipalOf(h.customer))
+	_, err = storetest.OpenOffRamp(ctx, h.Store, r, storetest.PrincipalOf(h.customer))
 	wantFault(t, err, exchange.CodeStateConflict) // it has no treasury there
 	late := h.promised(t, h.customer, "10")
 	storetest.Exec(t, h.Store, `ALTER TABLE fx_quotes DISABLE TRIGGER USER; UPDATE fx_quotes SET created_at = created_at - interval '1 hour', expires_at = expires_at - interval '1 hour'`)
-	_, err = h.OpenOffRamp(ctx, h.request(t, late), storetest.PrincipalOf(h.customer))
+	_, err = storetest.OpenOffRamp(ctx, h.Store, h.request(t, late), storetest.PrincipalOf(h.customer))
 	wantFault(t, err, exchange.CodeExpired)
 	wantBalance(t, h.Store, exchange.Owned(exchange.AccFiatBalance, exchange.PlatformTreasury, money.KES), "5000", "0")
 }
@@ -194,7 +194,7 @@ func TestMerchantsSellToTheTreasury(t *testing.T) {
 	by := storetest.PrincipalOf(sub)
 	r := h.request(t, h.promised(t, sub, "10"))
 	r.CustomerID, r.OpenerID = vendor.ID, sub.ID
-	o, err := h.OpenOffRamp(ctx, r, by)
+	o, err := storetest.OpenOffRamp(ctx, h.Store, r, by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,10 +245,10 @@ func TestCustodialRemittances(t *testing.T) {
 		}
 	}
 	parties()
-	_, err := h.OpenOffRamp(ctx, r, by)
+	_, err := storetest.OpenOffRamp(ctx, h.Store, r, by)
 	wantFault(t, err, exchange.CodeInsufficientFunds)
 	storetest.Deposit(t, h.Store, h.wallet.ID, usdt("10"))
-	o, err := h.OpenOffRamp(ctx, r, by)
+	o, err := storetest.OpenOffRamp(ctx, h.Store, r, by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func TestQuotedSalesPricedAnew(t *testing.T) {
 			if _, err := h.StartDeposits(t.Context(), exchange.Tron, blockOf("a", 100)); err != nil {
 				t.Fatal(err)
 			}
-			o, err := h.OpenOffRamp(t.Context(), h.request(t, h.promised(t, h.customer, "10")), storetest.PrincipalOf(h.customer))
+			o, err := storetest.OpenOffRamp(t.Context(), h.Store, h.request(t, h.promised(t, h.customer, "10")), storetest.PrincipalOf(h.customer))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,17 +12,22 @@ import (
 
 var readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1`
 
-// OpenOrder opens a purchase against a SELL offer at the offer's rate, and reserves its crypto from its remainder.
-// A customer opens it for itself, or the offer's merchant for a customer. The request's id becomes the order's: a
-// repeated call returns the existing order. CodeInvalid names the fields that break the order kind's rules or the
+// OpenOrder carries out an intent to buy: it opens a purchase against a SELL offer at the offer's rate, and reserves its
+// crypto from its remainder. A customer opens it for itself, or the offer's merchant for a customer. A repeated call
+// returns the existing order. CodeInvalid names the fields that break the order kind's rules or the
 // offer's bounds. CodeStateConflict: the offer is not open; offers of an inactive vendor are not.
 // CodeInsufficientOffer: it has too little left. CodeLimitReached: the customer has the maximum of pending orders,
 // would exceed a spending limit, or the phone has reached its limit of prompts. CodeRateChanged: the offer's rate is
-// not the expected one.
-func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error) {
-	return change(ctx, s, "order", r.OfferID, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
+// not the expected one. The errors of useIntent come before all others.
+func (s *Store) OpenOrder(ctx context.Context, a exchange.Asked) (exchange.Order, error) {
+	wanted, err := readAsked(ctx, s, a, exchange.OrderRequestOf, exchange.IntendPurchase)
+	if err != nil {
+		return exchange.Order{}, err
+	}
+	return change(ctx, s, "order", wanted.OfferID, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
-		if old, found, err := t.openedBefore(ctx, r); err != nil || found {
+		r, by, old, found, err := t.askedOrder(ctx, a, exchange.IntendPurchase)
+		if err != nil || found {
 			return old, none, err
 		}
 		k, ok := r.Kind()
@@ -50,7 +55,7 @@ func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by excha
 			return exchange.Order{}, none, err
 		}
 		p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldSplit, Hold: orderHold(o, "order:"+o.ID.String(), offer.FundingAccount(), offer.HoldID, o.Price.Crypto)}}}
-		if err := t.insertOrder(ctx, o); err != nil {
+		if err := t.insertOrder(ctx, o, a.IntentID); err != nil {
 			return exchange.Order{}, none, err
 		}
 		if _, err := t.settleOffer(ctx, offer, offer.Available.Sub(o.Price.Crypto), flow); err != nil {
@@ -82,18 +87,20 @@ func tooLittle(offer exchange.Offer) error {
 	return exchange.Errorf(exchange.CodeInsufficientOffer, "The offer has %s %s left.", offer.Available, offer.Asset)
 }
 
-// openedBefore finds the order that an earlier identical request opened.
-func (t unitTx) openedBefore(ctx context.Context, r exchange.OrderRequest) (exchange.Order, bool, error) {
-	var rows []exchange.Order
-	if err := t.All(ctx, &rows, readOrderByID, r.ID); err != nil || len(rows) == 0 {
-		return exchange.Order{}, false, err
+// askedOrder uses an intent to open an order, and returns its request and the caller, or the order that it opened before.
+func (t unitTx) askedOrder(ctx context.Context, a exchange.Asked, kind exchange.IntentKind) (
+	r exchange.OrderRequest, by exchange.Principal, old exchange.Order, found bool, err error,
+) {
+	asked, used, err := t.useIntent(ctx, a, kind)
+	if err != nil {
+		return r, by, old, false, err
 	}
-	o := rows[0]
-	var err error
-	if o.CustomerID != r.CustomerID || o.OfferID != r.OfferID {
-		err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another order.")
+	if used {
+		old, err = readOne[exchange.Order](ctx, t, "order", readOrderByID, asked.ObjectID)
+		return r, by, old, true, err
 	}
-	return o, true, err
+	r, err = exchange.OrderRequestOf(asked)
+	return r, asked.By, old, false, err
 }
 
 // merchantOf is the merchant that an active user acts for.
@@ -302,10 +309,10 @@ func (t unitTx) checkDestination(ctx context.Context, o *exchange.Order) error {
 	return require(ours[0].ID != o.WalletID, "/wallet_address", "own_wallet", "must not be the wallet that pays")
 }
 
-func (t unitTx) insertOrder(ctx context.Context, o exchange.Order) error {
+func (t unitTx) insertOrder(ctx context.Context, o exchange.Order, intent uuid.UUID) error {
 	values, err := columnsOf(o, openedFields)
 	if err != nil {
 		return err
 	}
-	return t.One(ctx, insertOrder, values...)
+	return t.One(ctx, insertOrder, append(values, intent)...)
 }

@@ -83,7 +83,7 @@ func TestParkedLateMoneyNamesItsException(t *testing.T) {
 	ctx, s := t.Context(), storetest.New(t)
 	o := storetest.NewMarket(t, s).Order(t, s, "10")
 	a := storetest.Attempt(t, s, o)
-	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.System("flow")); err != nil {
+	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	out, err := s.AcceptPayment(ctx, a.ID, storetest.Listed(t, s, storetest.Paid(t, kes("1000"))), time.Time{})

@@ -223,11 +223,11 @@ func TestSalesAreRefusedWhileSuspended(t *testing.T) {
 	}
 	for _, provider := range []string{operator, ""} {
 		r.Provider = provider
-		_, err := s.OpenOffRamp(t.Context(), r, storetest.By)
+		_, err := storetest.OpenOffRamp(t.Context(), s, r, storetest.By)
 		wantFault(t, err, exchange.CodeSuspended)
 	}
 	r.Provider = "another"
-	if _, err := s.OpenOffRamp(t.Context(), r, storetest.By); err != nil {
+	if _, err := storetest.OpenOffRamp(t.Context(), s, r, storetest.By); err != nil {
 		t.Errorf("a sale that another operator pays out: %v", err)
 	}
 	m.RemittanceToBank(t, s)

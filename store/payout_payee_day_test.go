@@ -19,7 +19,7 @@ func (x *sale) payeeDay(t *testing.T, most string) {
 
 // opens requests another sale of the same customer.
 func (x *sale) opens(t *testing.T) (exchange.Order, error) {
-	return x.s.OpenOffRamp(t.Context(), exchange.OrderRequest{
+	return storetest.OpenOffRamp(t.Context(), x.s, exchange.OrderRequest{
 		ID: storetest.NewID(t), CustomerID: x.m.Customer.ID, OfferID: x.m.Offer.ID, Crypto: usdt("10"), Type: exchange.OffRampSell,
 	}, storetest.PrincipalOf(x.m.Customer))
 }
@@ -55,7 +55,7 @@ func TestPayeeIsPromisedWhatADayPays(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), sold(t) // 1293 KES
 	x.payeeDay(t, "2600")
-	if _, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, byFlow); err != nil {
+	if _, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	codes := atOnce(8, func(int) error { _, err := x.opens(t); return err })

@@ -36,7 +36,7 @@ func feesLeft(t *testing.T, s *store.Store, want string) {
 
 func openOrder(t *testing.T, s *store.Store, m storetest.Market, customer exchange.User) error {
 	t.Helper()
-	_, err := s.OpenOrder(t.Context(), exchange.OrderRequest{
+	_, err := storetest.OpenOrder(t.Context(), s, exchange.OrderRequest{
 		ID: storetest.NewID(t), CustomerID: customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"),
 	}, storetest.PrincipalOf(customer))
 	return err
@@ -110,7 +110,7 @@ func TestFeesOfTransfersAndTheirGas(t *testing.T) {
 	}
 	storetest.Gas(t, s, gas.ID, trx("500"))
 	send := func(w exchange.Wallet, by exchange.User, to exchange.Wallet) (exchange.Transfer, error) {
-		return s.OpenTransfer(t.Context(), exchange.TransferRequest{
+		return storetest.OpenTransfer(t.Context(), s, exchange.TransferRequest{
 			ID: storetest.NewID(t), RequestedBy: by.ID, WalletID: w.ID, Network: exchange.Tron, Amount: usdt("1"), Recipient: exchange.Recipient{WalletID: to.ID},
 		}, storetest.PrincipalOf(by))
 	}

@@ -33,7 +33,7 @@ func (k pricedSender) send(t *testing.T, amount string, quote uuid.UUID, away bo
 	}
 	r := k.request(t, amount, to)
 	r.QuoteID = quote
-	return k.OpenTransfer(t.Context(), r, storetest.PrincipalOf(k.sender))
+	return storetest.OpenTransfer(t.Context(), k.Store, r, storetest.PrincipalOf(k.sender))
 }
 
 func (k pricedSender) sent(t *testing.T, amount string, quote uuid.UUID, away bool) exchange.Transfer {
@@ -89,7 +89,9 @@ func TestTransfersUseQuotesOnce(t *testing.T) {
 	k.fees(t, "5", 0, 0) // what was promised counts
 	r := k.request(t, "10", exchange.Recipient{UserID: k.other.ID})
 	r.QuoteID = q.ID
-	f := twice(t, sameTransfer, func() (exchange.Transfer, error) { return k.OpenTransfer(ctx, r, storetest.PrincipalOf(k.sender)) })
+	f := twice(t, sameTransfer, func() (exchange.Transfer, error) {
+		return storetest.OpenTransfer(ctx, k.Store, r, storetest.PrincipalOf(k.sender))
+	})
 	if f.QuoteID != q.ID || !f.QuotedFiat.Equal(q.Price.Fiat) || !f.QuotedRate.Equal(q.Price.Rate) || f.Fee.String() != "0.350000" || f.FeeProfileID != q.Terms.Profile.ID {
 		t.Errorf("opened %+v", f)
 	}
@@ -104,7 +106,7 @@ func TestTransfersUseQuotesOnce(t *testing.T) {
 	}
 	_, err := k.send(t, "10", q.ID, false)
 	wantFault(t, err, exchange.CodeStateConflict)
-	if _, err := k.CancelTransfer(ctx, f.ID, exchange.DetailBySender, storetest.PrincipalOf(k.sender)); err != nil {
+	if _, err := storetest.CancelTransfer(ctx, k.Store, f.ID, storetest.PrincipalOf(k.sender)); err != nil {
 		t.Fatal(err)
 	}
 	_, err = k.send(t, "10", q.ID, false) // also after the transfer came to nothing
@@ -134,7 +136,7 @@ func TestRaceQuotesAreUsedOnce(t *testing.T) {
 		requests[i].QuoteID = q.ID
 	}
 	codes := atOnce(len(requests), func(i int) error {
-		_, err := stores[i%2].OpenTransfer(t.Context(), requests[i], storetest.PrincipalOf(k.sender))
+		_, err := storetest.OpenTransfer(t.Context(), stores[i%2], requests[i], storetest.PrincipalOf(k.sender))
 		return err
 	})
 	if codes[""] != 1 || codes[exchange.CodeStateConflict] != len(requests)-1 {
@@ -219,7 +221,7 @@ func TestFeesOfTransfersThatEndAreFree(t *testing.T) {
 		end  func(exchange.Transfer) (exchange.Transfer, error)
 	}{
 		"cancelled": {end: func(f exchange.Transfer) (exchange.Transfer, error) {
-			return k.CancelTransfer(ctx, f.ID, exchange.DetailBySender, storetest.PrincipalOf(k.sender))
+			return storetest.CancelTransfer(ctx, k.Store, f.ID, storetest.PrincipalOf(k.sender))
 		}},
 		"given up": {way: func(f exchange.Transfer) (exchange.Transfer, error) { return k.AdvanceTransfer(ctx, f.ID) }, end: giveUp},
 		"blocked and released": {away: true, way: func(f exchange.Transfer) (exchange.Transfer, error) {
@@ -255,7 +257,7 @@ func TestWhoPaysNoFee(t *testing.T) {
 	storetest.Deposit(t, k.Store, treasury.ID, usdt("5"))
 	r := k.request(t, "1", exchange.Recipient{UserID: k.other.ID})
 	r.RequestedBy, r.WalletID = k.officers[0].ID, treasury.ID
-	if f, err := k.OpenTransfer(t.Context(), r, storetest.PrincipalOf(k.officers[0])); err != nil || !f.Fee.IsZero() {
+	if f, err := storetest.OpenTransfer(t.Context(), k.Store, r, storetest.PrincipalOf(k.officers[0])); err != nil || !f.Fee.IsZero() {
 		t.Errorf("the house pays %s, %v", f.Fee, err)
 	}
 }
@@ -288,7 +290,7 @@ func TestDatabaseGuardsFeesOfTransfers(t *testing.T) {
 	// A transfer can't use another one's quote, nor other terms than its quote's.
 	q := k.quote(t, "1", k.sender)
 	const columns = `kind, requested_by, sender_id, vendor_id, recipient_id, recipient_vendor_id, network, asset, amount, wallet_id, wallet_type, from_address,
-		to_wallet_id, to_address, note, value, rate, approvals_required, digest, status, status_detail, created_at, updated_at`
+		to_wallet_id, to_address, note, value, rate, approvals_required, digest, status, status_detail, created_at, updated_at, intent_id`
 	insert := func(fee, profile, hold, fiat string) string {
 		return `INSERT INTO transfers (id, hold_id, fee, fee_profile_id, fee_hold_id, fx_quote_id, fiat_currency, fiat_amount, fiat_rate, ` + columns + `)
 			SELECT gen_random_uuid(), gen_random_uuid(), ` + fee + `, ` + profile + `, ` + hold + `, ` + fiat + `, ` + columns + ` FROM transfers WHERE id = ` + id

@@ -91,7 +91,7 @@ func TestRaceOneRequestOpensOneOrder(t *testing.T) {
 	m := storetest.NewMarket(t, s)
 	r := exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("100")}
 	codes := atOnce(16, func(int) error {
-		_, err := s.OpenOrder(t.Context(), r, storetest.PrincipalOf(m.Customer))
+		_, err := storetest.OpenOrder(t.Context(), s, r, storetest.PrincipalOf(m.Customer))
 		return err
 	})
 	offer, err := s.Offer(t.Context(), store.Everything(), m.Offer.ID)
@@ -112,7 +112,7 @@ func TestRaceOffersAreNeverOversold(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = stores[i%2].OpenOrder(t.Context(), exchange.OrderRequest{
+		_, err = storetest.OpenOrder(t.Context(), stores[i%2], exchange.OrderRequest{
 			ID: id, CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("100"),
 		}, storetest.PrincipalOf(m.Customer))
 		return err
@@ -162,7 +162,7 @@ func TestRaceCancelAgainstPayment(t *testing.T) {
 				out, err = s.AcceptPayment(t.Context(), a.ID, obs, time.Time{})
 				return err
 			}
-			_, err = s.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailCancelled, storetest.PrincipalOf(m.Customer))
+			_, err = s.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailCancelled, exchange.Asked{})
 			return err
 		})
 		after, err := s.Order(t.Context(), store.Everything(), o.ID)
@@ -217,7 +217,7 @@ func TestRaceCallersThatGiveUp(t *testing.T) {
 		} else {
 			defer cancel()
 		}
-		_, err := s.OpenOrder(ctx, requests[i], storetest.PrincipalOf(m.Customer))
+		_, err := storetest.OpenOrder(ctx, s, requests[i], storetest.PrincipalOf(m.Customer))
 		cancel()
 		return err
 	})
@@ -225,7 +225,7 @@ func TestRaceCallersThatGiveUp(t *testing.T) {
 		t.Errorf("outcomes %v", codes)
 	}
 	for _, r := range requests {
-		if _, err := s.OpenOrder(t.Context(), r, storetest.PrincipalOf(m.Customer)); err != nil {
+		if _, err := storetest.OpenOrder(t.Context(), s, r, storetest.PrincipalOf(m.Customer)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -45,6 +45,7 @@ session_families            riud  rdl    -     -      -       -         r
 sessions                    riud  -      -     -      -       -         r
 login_failures              riud  rdl    -     -      -       -         -
 idempotency_keys            riud  rdl    -     -      -       -         -
+intents                     riu   ru     r     ru     ru      -         -
 fiat_currencies             riud  r      r     r      r       -         -
 countries                   riud  r      r     r      r       -         -
 catalog_removals            riud  r      r     r      r       -         -
@@ -135,6 +136,7 @@ reserve_reports             r     ri     r     ri     r       -         -
 
 // updatable are the columns of a table that may be updated, where not all may. The others follow from triggers, or never change.
 var updatable = map[string]string{
+	"intents":            "used_at, used_by, refused_at, refusal",
 	"ledger_accounts":    "touched",
 	"holds":              "amount, status, updated_at",
 	"webhook_keys":       "expires_at",

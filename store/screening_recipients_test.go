@@ -14,7 +14,7 @@ import (
 // buyTo opens an order to be delivered to an address, and pays for it.
 func buyTo(t *testing.T, s *store.Store, m storetest.Market, to string) exchange.ChainPayment {
 	t.Helper()
-	o, err := s.OpenOrder(t.Context(), exchange.OrderRequest{
+	o, err := storetest.OpenOrder(t.Context(), s, exchange.OrderRequest{
 		ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("5"), WalletAddress: to,
 	}, storetest.PrincipalOf(m.Customer))
 	if err != nil {
@@ -122,7 +122,7 @@ func TestNothingIsSoldOutOfAColdWallet(t *testing.T) {
 	if _, err := storetest.Owner(t, s).ExecContext(ctx, `UPDATE offers SET status = 'active' WHERE id = $1`, before.ID); sqlState(err) != "KV001" {
 		t.Errorf("published past the code: %v", err)
 	}
-	_, err = s.OpenOrder(ctx, exchange.OrderRequest{
+	_, err = storetest.OpenOrder(ctx, s, exchange.OrderRequest{
 		ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: money.Must(money.USDT, "5"),
 	}, storetest.PrincipalOf(m.Customer))
 	wantFault(t, err, exchange.CodeStateConflict)

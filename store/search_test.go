@@ -28,7 +28,7 @@ func TestSearchRecognisesWhatIsAsked(t *testing.T) {
 	storetest.Exec(t, s, `UPDATE users SET first_name = 'Wanjiru', last_name = 'O''Brien_Kamau%' WHERE id = ANY (ARRAY[$1, $2]::uuid[])`,
 		noise.Customer.ID, noise.Vendor.ID)
 	storetest.Exec(t, s, `UPDATE users SET phone_number = $2 WHERE id = $1`, noise.Customer.ID, otherPhone)
-	other, err := s.OpenOrder(ctx, exchange.OrderRequest{
+	other, err := storetest.OpenOrder(ctx, s, exchange.OrderRequest{
 		ID: uuid.MustParse("0aaaaaaa-aaaa-7aaa-aaaa-aaaaaaaaaaaa"), CustomerID: noise.Customer.ID, OfferID: noise.Offer.ID, Crypto: money.Must(money.USDT, "6"),
 	}, storetest.PrincipalOf(noise.Customer))
 	if err != nil {

@@ -118,7 +118,7 @@ func TestApprovalForADeactivatedMerchant(t *testing.T) {
 	storetest.Deposit(t, p.store, p.wallet.ID, usdt("100"))
 	r := p.request(t, "10", exchange.Recipient{Address: outside})
 	r.WalletID = p.wallet.ID
-	f, err := p.store.OpenTransfer(t.Context(), r, storetest.PrincipalOf(p.sender))
+	f, err := storetest.OpenTransfer(t.Context(), p.store, r, storetest.PrincipalOf(p.sender))
 	if err == nil {
 		_, err = p.store.AdvanceTransfer(t.Context(), f.ID)
 	}
@@ -155,7 +155,7 @@ func TestApprovalsAtTheSameMoment(t *testing.T) {
 	}
 	wg.Go(func() { _, _ = p.store.Decide(t.Context(), f.ID, no, exchange.Reject) })
 	wg.Go(func() {
-		_, _ = p.store.CancelTransfer(t.Context(), f.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
+		_, _ = storetest.CancelTransfer(t.Context(), p.store, f.ID, storetest.PrincipalOf(p.sender))
 	})
 	wg.Wait()
 	var n, payments int
@@ -241,7 +241,7 @@ func TestRequesterNeverApproves(t *testing.T) {
 	p := newPurse(t, "100")
 	p.rule(t, "100000")
 	ctx, s, officer := t.Context(), p.store, p.officers[0]
-	house, err := s.CreateWallet(ctx, exchange.WalletRequest{
+	house, err := storetest.CreateWallet(ctx, s, exchange.WalletRequest{
 		ID: storetest.NewID(t), OwnerType: exchange.OwnerTreasury, Purpose: exchange.HouseTreasury, Network: exchange.Tron, Asset: money.USDT, Type: exchange.Hot,
 	}, "TTreasuryOfTheHouse000000000000001", exchange.SealedKey{Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1"})
 	if err != nil {
@@ -252,7 +252,7 @@ func TestRequesterNeverApproves(t *testing.T) {
 		ID: storetest.NewID(t), RequestedBy: officer.ID, WalletID: house.ID, Network: exchange.Tron, Amount: usdt("5"),
 		Recipient: exchange.Recipient{Address: outside},
 	}
-	f, err := s.OpenTransfer(ctx, r, storetest.PrincipalOf(officer))
+	f, err := storetest.OpenTransfer(ctx, s, r, storetest.PrincipalOf(officer))
 	if err == nil {
 		_, err = s.AdvanceTransfer(ctx, f.ID)
 	}

@@ -45,7 +45,7 @@ func TestRaceTransfersOfADayAreLimited(t *testing.T) {
 				}
 			}
 			open := func(i int) error {
-				_, err := stores[i%2].OpenTransfer(t.Context(), requests[i], storetest.PrincipalOf(people[i%len(people)]))
+				_, err := storetest.OpenTransfer(t.Context(), stores[i%2], requests[i], storetest.PrincipalOf(people[i%len(people)]))
 				return err
 			}
 			codes := atOnce(len(requests), open)
@@ -57,7 +57,7 @@ func TestRaceTransfersOfADayAreLimited(t *testing.T) {
 			if err != nil || len(list) == 0 {
 				t.Fatalf("%d transfers, %v", len(list), err)
 			}
-			if _, err := one.CancelTransfer(t.Context(), list[0].ID, exchange.DetailBySender, storetest.PrincipalOf(owner)); err != nil {
+			if _, err := storetest.CancelTransfer(t.Context(), one, list[0].ID, storetest.PrincipalOf(owner)); err != nil {
 				t.Fatal(err)
 			}
 			requests[0].ID = uuid.Must(uuid.NewV7())

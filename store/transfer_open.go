@@ -13,68 +13,69 @@ import (
 const insertTransfer = `
 INSERT INTO transfers (id, kind, requested_by, sender_id, vendor_id, recipient_id, recipient_vendor_id, network, asset, amount, wallet_id, wallet_type,
     from_address, to_wallet_id, to_address, note, value, rate, approvals_required, digest, status, status_detail, hold_id, created_at, updated_at,
-    fee, fee_profile_id, fee_hold_id, fx_quote_id, fiat_currency, fiat_amount, fiat_rate)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $25, $26, $27, $28, $29, $30, $31)`
+    fee, fee_profile_id, fee_hold_id, fx_quote_id, fiat_currency, fiat_amount, fiat_rate, intent_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $25, $26, $27, $28, $29, $30, $31, $32)`
 
-// OpenTransfer stores a transfer, holds its amount and counts its value against the requester's limits, all in one
-// transaction. The request's id becomes the transfer's: a repeated call returns the existing transfer. CodeInvalid
-// names the wrong field, CodeLimitReached a limit, CodeInsufficientFunds a wallet with too little available. A quote
-// is used up in the same transaction: CodeStateConflict for one that was used or replaced, CodeExpired for an expired
-// one.
-func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) (exchange.Transfer, error) {
+// OpenTransfer carries out an intent to transfer: it stores the transfer, holds its amount and counts its value against
+// the requester's limits, all in the transaction that uses the intent. A repeated call returns the existing transfer.
+// CodeInvalid names the wrong field, CodeLimitReached a limit, CodeInsufficientFunds a wallet with too little available. A
+// quote is used up in the same transaction: CodeStateConflict for one that was used or replaced, CodeExpired for an
+// expired one. The errors of useIntent come before all others.
+func (s *Store) OpenTransfer(ctx context.Context, a exchange.Asked) (exchange.Transfer, error) {
+	r, err := readAsked(ctx, s, a, exchange.TransferRequestOf, exchange.IntendTransfer)
+	if err != nil {
+		return exchange.Transfer{}, err
+	}
 	return change(ctx, s, "transfer", r.RequestedBy, func(ctx context.Context, t unitTx) (exchange.Transfer, exchange.Posting, error) {
 		var none exchange.Posting
-		if old, found, err := t.transferBefore(ctx, r); err != nil || found {
+		asked, used, err := t.useIntent(ctx, a, exchange.IntendTransfer)
+		if err != nil {
+			return exchange.Transfer{}, none, err
+		}
+		if used {
+			old, err := readOne[exchange.Transfer](ctx, t, "transfer", readTransfer, asked.ObjectID)
 			return old, none, err
 		}
-		var asker exchange.User
-		if err := t.Get(ctx, &asker, lockCustomer, r.RequestedBy); err != nil {
-			return exchange.Transfer{}, none, translate(err, "user")
-		}
-		f, err := t.draftTransfer(ctx, r, asker)
-		if err != nil {
-			return f, none, err
-		}
-		if err := t.priceTransfer(ctx, &f, r, asker.Role, by); err != nil {
-			return f, none, err
-		}
-		f.Digest = f.Intent()
-		if f.HoldID, err = uuid.NewV7(); err != nil {
-			return f, none, err
-		}
-		if err := t.underTransfers(ctx, f, asker.Role); err != nil {
-			return f, none, err
-		}
-		if err := t.transferFees(ctx, asker.Role, f); err != nil {
-			return f, none, err
-		}
-		if err := t.insertTransfer(ctx, f); err != nil {
-			return f, none, err
-		}
-		if err := t.countTransfer(ctx, f, asker.Role); err != nil {
-			return f, none, err
-		}
-		p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
-			ID: f.HoldID, Key: "transfer:" + f.ID.String(), Account: exchange.Owned(exchange.AccWalletBalance, f.WalletID, f.Amount.Asset()),
-			Amount: f.Amount, ObjectType: "transfer", ObjectID: f.ID,
-		}}}}
-		p.Holds = append(p.Holds, feeHold(f)...)
-		return f, p, t.record(ctx, transferRecord("transfer.created", by, nil, f))
+		return t.openTransfer(ctx, asked, r)
 	})
 }
 
-// transferBefore finds the transfer that an earlier identical request created.
-func (t unitTx) transferBefore(ctx context.Context, r exchange.TransferRequest) (exchange.Transfer, bool, error) {
-	var rows []exchange.Transfer
-	if err := t.All(ctx, &rows, readTransfer, r.ID); err != nil || len(rows) == 0 {
-		return exchange.Transfer{}, false, err
+func (t unitTx) openTransfer(ctx context.Context, asked exchange.Intent, r exchange.TransferRequest) (exchange.Transfer, exchange.Posting, error) {
+	var none exchange.Posting
+	by := asked.By
+	var asker exchange.User
+	if err := t.Get(ctx, &asker, lockCustomer, r.RequestedBy); err != nil {
+		return exchange.Transfer{}, none, translate(err, "user")
 	}
-	f := rows[0]
-	var err error
-	if f.RequestedBy != r.RequestedBy {
-		err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another transfer.")
+	f, err := t.draftTransfer(ctx, r, asker)
+	if err != nil {
+		return f, none, err
 	}
-	return f, true, err
+	if err := t.priceTransfer(ctx, &f, r, asker.Role, by); err != nil {
+		return f, none, err
+	}
+	f.Digest = f.Intent()
+	if f.HoldID, err = uuid.NewV7(); err != nil {
+		return f, none, err
+	}
+	if err := t.underTransfers(ctx, f, asker.Role); err != nil {
+		return f, none, err
+	}
+	if err := t.transferFees(ctx, asker.Role, f); err != nil {
+		return f, none, err
+	}
+	if err := t.insertTransfer(ctx, f, asked.ID); err != nil {
+		return f, none, err
+	}
+	if err := t.countTransfer(ctx, f, asker.Role); err != nil {
+		return f, none, err
+	}
+	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+		ID: f.HoldID, Key: "transfer:" + f.ID.String(), Account: exchange.Owned(exchange.AccWalletBalance, f.WalletID, f.Amount.Asset()),
+		Amount: f.Amount, ObjectType: "transfer", ObjectID: f.ID,
+	}}}}
+	p.Holds = append(p.Holds, feeHold(f)...)
+	return f, p, t.record(ctx, transferRecord("transfer.created", by, nil, f))
 }
 
 // Transfers of a merchant and its subvendors are counted together. Those that were never sent cost nothing.
@@ -278,10 +279,10 @@ func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any
 	return &found[0], pointer, nil
 }
 
-func (t unitTx) insertTransfer(ctx context.Context, f exchange.Transfer) error {
+func (t unitTx) insertTransfer(ctx context.Context, f exchange.Transfer, intent uuid.UUID) error {
 	return t.One(ctx, insertTransfer, f.ID, f.Kind, f.RequestedBy, nullID(f.SenderID), nullID(f.VendorID), nullID(f.RecipientID),
 		nullID(f.RecipientVendorID), f.Network, f.Amount.Asset(), f.Amount.Decimal(), f.WalletID, f.WalletType, f.FromAddress, nullID(f.ToWalletID),
 		f.ToAddress, f.Note, f.Value.Decimal(), f.Rate, f.ApprovalsRequired, f.Digest, f.Status, f.StatusDetail, f.HoldID, f.CreatedAt,
 		f.Fee.Decimal(), nullID(f.FeeProfileID), nullID(f.FeeHoldID), nullID(f.QuoteID), sql.NullString{String: string(f.QuotedFiat.Asset()), Valid: f.QuoteID != uuid.Nil},
-		nullAmount(f.QuotedFiat), decimal.NullDecimal{Decimal: f.QuotedRate, Valid: f.QuoteID != uuid.Nil})
+		nullAmount(f.QuotedFiat), decimal.NullDecimal{Decimal: f.QuotedRate, Valid: f.QuoteID != uuid.Nil}, intent)
 }

@@ -172,16 +172,25 @@ func (t unitTx) release(ctx context.Context, f exchange.Transfer) (exchange.Post
 	return p, t.releaseLimit(ctx, "transfer", f.ID)
 }
 
-// CancelTransfer gives a transfer up before anything is signed and frees its money. A cancelled one is returned as it
-// is; CodeStateConflict when a transaction of it may move money, or when it has ended.
-func (s *Store) CancelTransfer(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) (exchange.Transfer, error) {
+// CancelTransfer carries out an intent to give a transfer up before anything is signed, and frees its money. A cancelled
+// one is returned as it is; CodeStateConflict when a transaction of it may move money, or when it has ended. The errors of
+// useIntent come before all others.
+func (s *Store) CancelTransfer(ctx context.Context, id uuid.UUID, a exchange.Asked) (exchange.Transfer, error) {
 	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 		var none exchange.Posting
-		if f.Status == exchange.TransferCancelled {
-			return f, none, nil
+		if a.IntentID == uuid.Nil {
+			return f, none, exchange.Errorf(exchange.CodeNotFound, "There is no intent to cancel the transfer.")
+		}
+		by, done, err := t.act(ctx, a, id, exchange.IntendTransferCancel)
+		if err != nil || done || f.Status == exchange.TransferCancelled {
+			return f, none, err
 		}
 		if err := exchange.TransferMachine.Allow(f.Status, exchange.TransferCancelled); err != nil {
 			return f, none, exchange.Errorf(exchange.CodeStateConflict, "A transfer that is %s can't be cancelled.", f.Status)
+		}
+		detail := exchange.DetailBySender
+		if by.Role.Staff() {
+			detail = exchange.DetailByStaff
 		}
 		return t.endTransfer(ctx, f, exchange.TransferCancelled, detail, by)
 	})

@@ -17,7 +17,7 @@ func TestDatabaseGuardsTermsOfTransfers(t *testing.T) {
 	columns := []string{
 		"id", "kind", "requested_by", "sender_id", "vendor_id", "recipient_id", "recipient_vendor_id", "network", "asset", "amount", "wallet_id", "wallet_type",
 		"from_address", "to_wallet_id", "to_address", "note", "value", "rate", "approvals_required", "digest", "status", "status_detail", "hold_id",
-		"created_at", "updated_at",
+		"created_at", "updated_at", "intent_id",
 	}
 	insert := func(change map[string]string) error {
 		values := make([]string, len(columns))

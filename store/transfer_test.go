@@ -54,7 +54,7 @@ func (p purse) request(t *testing.T, amount string, to exchange.Recipient) excha
 
 func (p purse) open(t *testing.T, amount string, to exchange.Recipient) exchange.Transfer {
 	t.Helper()
-	f, err := p.store.OpenTransfer(t.Context(), p.request(t, amount, to), storetest.PrincipalOf(p.sender))
+	f, err := storetest.OpenTransfer(t.Context(), p.store, p.request(t, amount, to), storetest.PrincipalOf(p.sender))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,9 @@ func TestInternalTransferFromHoldToArrival(t *testing.T) {
 	p := newPurse(t, "100")
 	ctx, s := t.Context(), p.store
 	r := p.request(t, "40", exchange.Recipient{Email: p.other.Email})
-	f := twice(t, sameTransfer, func() (exchange.Transfer, error) { return s.OpenTransfer(ctx, r, storetest.PrincipalOf(p.sender)) })
+	f := twice(t, sameTransfer, func() (exchange.Transfer, error) {
+		return storetest.OpenTransfer(ctx, s, r, storetest.PrincipalOf(p.sender))
+	})
 	if f.Kind != exchange.InternalTransfer || f.ToAddress != p.theirs.Address || f.RecipientID != p.other.ID || f.ApprovalsRequired != 0 {
 		t.Errorf("opened %+v", f)
 	}
@@ -178,7 +180,7 @@ func TestInternalTransferFromHoldToArrival(t *testing.T) {
 	p.carry(t, f)
 	wantBalance(t, s, p.balance(), "60", "0")
 	wantBalance(t, s, exchange.Owned(exchange.AccWalletBalance, p.theirs.ID, money.USDT), "40", "0")
-	_, err = s.CancelTransfer(ctx, f.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
+	_, err = storetest.CancelTransfer(ctx, s, f.ID, storetest.PrincipalOf(p.sender))
 	wantFault(t, err, exchange.CodeStateConflict)
 	wantTransfers(t, s)
 }
@@ -209,16 +211,16 @@ func TestRecipientsOfTransfers(t *testing.T) {
 		"nobody": {UserID: storetest.NewID(t)}, "no wallet": {UserID: homeless.ID}, "deactivated": {UserID: gone.ID},
 		"oneself": {WalletID: p.wallet.ID}, "no such wallet": {WalletID: storetest.NewID(t)}, "nothing": {},
 	} {
-		_, err := p.store.OpenTransfer(t.Context(), p.request(t, "1", to), storetest.PrincipalOf(p.sender))
+		_, err := storetest.OpenTransfer(t.Context(), p.store, p.request(t, "1", to), storetest.PrincipalOf(p.sender))
 		if exchange.CodeOf(err) != exchange.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	r := p.request(t, "1", exchange.Recipient{Address: outside})
 	r.WalletID = p.theirs.ID
-	_, err := p.store.OpenTransfer(t.Context(), r, storetest.PrincipalOf(p.sender))
+	_, err := storetest.OpenTransfer(t.Context(), p.store, r, storetest.PrincipalOf(p.sender))
 	wantFault(t, err, exchange.CodeInvalid)
-	_, err = p.store.OpenTransfer(t.Context(), p.request(t, "100", exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
+	_, err = storetest.OpenTransfer(t.Context(), p.store, p.request(t, "100", exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
 	wantFault(t, err, exchange.CodeInsufficientFunds)
 	wantTransfers(t, p.store)
 }
@@ -235,7 +237,7 @@ func TestTreasurySendsWhatCame(t *testing.T) {
 		t.Helper()
 		r := p.request(t, amount, to)
 		r.WalletID = treasury.ID
-		f, err := s.OpenTransfer(t.Context(), r, storetest.PrincipalOf(p.sender))
+		f, err := storetest.OpenTransfer(t.Context(), s, r, storetest.PrincipalOf(p.sender))
 		if err == nil {
 			f, err = s.AdvanceTransfer(t.Context(), f.ID)
 		}
@@ -263,7 +265,7 @@ func TestStaffCantSpendWalletsOfUsers(t *testing.T) {
 		r := p.request(t, "1", exchange.Recipient{Address: outside})
 		u := storetest.User(t, p.store, role)
 		r.RequestedBy, r.WalletID = u.ID, p.wallet.ID
-		_, err := p.store.OpenTransfer(t.Context(), r, storetest.PrincipalOf(u))
+		_, err := storetest.OpenTransfer(t.Context(), p.store, r, storetest.PrincipalOf(u))
 		if exchange.CodeOf(err) != exchange.CodeInvalid {
 			t.Errorf("a %s spends a customer's wallet: %v", role, err)
 		}
@@ -298,7 +300,7 @@ func TestScreeningDecidesWhoIsPaid(t *testing.T) {
 	if hit.Status != exchange.TransferBlocked || hit.StatusDetail != exchange.DetailHeld {
 		t.Fatalf("a hit: %s (%s)", hit.Status, hit.StatusDetail)
 	}
-	_, err := s.CancelTransfer(ctx, hit.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
+	_, err := storetest.CancelTransfer(ctx, s, hit.ID, storetest.PrincipalOf(p.sender))
 	wantFault(t, err, exchange.CodeStateConflict)
 	wantBalance(t, s, p.balance(), "100", "20")
 	// The deny list is checked again when the transfer is queued.
@@ -347,7 +349,7 @@ func TestGivingTransfersUp(t *testing.T) {
 	}
 	f := queued()
 	f = twice(t, sameTransfer, func() (exchange.Transfer, error) {
-		return s.CancelTransfer(ctx, f.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
+		return storetest.CancelTransfer(ctx, s, f.ID, storetest.PrincipalOf(p.sender))
 	})
 	if payment, err := s.ChainPayment(ctx, f.PaymentID); err != nil || payment.Status != exchange.ChainCancelled {
 		t.Errorf("the payment of a cancelled transfer is %s, %v", payment.Status, err)
@@ -364,7 +366,7 @@ func TestGivingTransfersUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := sign(t, s, payment)
-	_, err = s.CancelTransfer(ctx, signed.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
+	_, err = storetest.CancelTransfer(ctx, s, signed.ID, storetest.PrincipalOf(p.sender))
 	wantFault(t, err, exchange.CodeStateConflict)
 	_, err = s.GiveUpTransfer(ctx, signed.ID, admin)
 	wantFault(t, err, exchange.CodeStateConflict)
@@ -395,7 +397,7 @@ func TestCancelMeetsSignature(t *testing.T) {
 		var cancelled, signed error
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, cancelled = p.store.CancelTransfer(t.Context(), f.ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender))
+			_, cancelled = storetest.CancelTransfer(t.Context(), p.store, f.ID, storetest.PrincipalOf(p.sender))
 		})
 		wg.Go(func() {
 			_, signed = p.store.SaveSignedAttempt(t.Context(), exchange.ChainAttempt{

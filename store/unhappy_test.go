@@ -50,7 +50,7 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 			state: exchange.ExcOpen, inFlight: "0", due: "0", aside: "1295", left: "1000",
 			prepare: func(t *testing.T, s *store.Store, _ storetest.Market, o exchange.Order) {
 				t.Helper()
-				if _, err := s.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.System("flow")); err != nil {
+				if _, err := s.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.Asked{}); err != nil {
 					t.Fatal(err)
 				}
 			},

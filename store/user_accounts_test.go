@@ -244,12 +244,12 @@ func TestWallets(t *testing.T) {
 		t.Errorf("defaults %t and %t", first.IsDefault, second.IsDefault)
 	}
 	request := exchange.WalletRequest{ID: first.ID, OwnerType: first.OwnerType, OwnerID: u.ID, Network: first.Network}
-	again, err := s.CreateWallet(ctx, request, "Tanother-address-of-a-retry", exchange.SealedKey{})
+	again, err := storetest.CreateWallet(ctx, s, request, "Tanother-address-of-a-retry", exchange.SealedKey{})
 	if err != nil || again != first {
 		t.Errorf("created again %+v, %v", again, err)
 	}
 	request.OwnerID = uuid.New()
-	_, err = s.CreateWallet(ctx, request, "Tanother-address-of-a-retry", exchange.SealedKey{})
+	_, err = storetest.CreateWallet(ctx, s, request, "Tanother-address-of-a-retry", exchange.SealedKey{})
 	wantFault(t, err, exchange.CodeConflict)
 	own := store.ViewOf(storetest.PrincipalOf(u), exchange.ActReadWallets)
 	twice(t, func(a, b exchange.Wallet) bool { return a == b }, func() (exchange.Wallet, error) {

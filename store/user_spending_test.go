@@ -26,7 +26,7 @@ func TestLimitsHoldAgainstParallelRequests(t *testing.T) {
 	for i := range tries {
 		r := p.request(t, "10", exchange.Recipient{Address: outside}) // 1500 KES each at the first valuation
 		wg.Go(func() {
-			_, results[i] = others[i%len(others)].OpenTransfer(t.Context(), r, storetest.PrincipalOf(p.sender))
+			_, results[i] = storetest.OpenTransfer(t.Context(), others[i%len(others)], r, storetest.PrincipalOf(p.sender))
 		})
 	}
 	wg.Wait()
@@ -42,14 +42,14 @@ func TestLimitsHoldAgainstParallelRequests(t *testing.T) {
 		t.Errorf("%d of %d were opened, the day has room for 3", opened, tries)
 	}
 	wantBalance(t, p.store, p.balance(), "1000", "30")
-	_, err := p.store.OpenTransfer(t.Context(), p.request(t, "10.01", exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
+	_, err := storetest.OpenTransfer(t.Context(), p.store, p.request(t, "10.01", exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
 	wantFault(t, err, exchange.CodeLimitReached)
 	// An object that moves nothing counts nothing, and transfers between own wallets are no spending.
 	list, _, err := p.store.ListTransfers(t.Context(), store.Everything(), store.TransferFilter{}, store.Page{Number: 1, Size: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.store.CancelTransfer(t.Context(), list[0].ID, exchange.DetailBySender, storetest.PrincipalOf(p.sender)); err != nil {
+	if _, err := storetest.CancelTransfer(t.Context(), p.store, list[0].ID, storetest.PrincipalOf(p.sender)); err != nil {
 		t.Fatal(err)
 	}
 	p.open(t, "10", exchange.Recipient{Address: outside})
@@ -71,7 +71,7 @@ func TestLimitsOfOneUser(t *testing.T) {
 	}
 	try := func(amount string) exchange.Code {
 		t.Helper()
-		_, err := p.store.OpenTransfer(t.Context(), p.request(t, amount, exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
+		_, err := storetest.OpenTransfer(t.Context(), p.store, p.request(t, amount, exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
 		return exchange.CodeOf(err)
 	}
 	set(exchange.SpendingLimits{PerTransaction: kes("150")})
@@ -115,7 +115,7 @@ func TestSubvendorsShareTheirMerchantsLimits(t *testing.T) {
 		}
 	}
 	send := func(who exchange.User, amount string) error {
-		_, err := s.OpenTransfer(ctx, exchange.TransferRequest{
+		_, err := storetest.OpenTransfer(ctx, s, exchange.TransferRequest{
 			ID: storetest.NewID(t), RequestedBy: who.ID, WalletID: wallet.ID, Network: exchange.Tron, Amount: usdt(amount),
 			Recipient: exchange.Recipient{Address: outside},
 		}, storetest.PrincipalOf(who))
@@ -157,7 +157,7 @@ func TestOrdersCountAgainstLimits(t *testing.T) {
 		exchange.RoleCustomer: {PerTransaction: kes("1500"), PerDay: kes("3000")},
 	}})
 	buy := func(crypto string) (exchange.Order, error) {
-		return s.OpenOrder(ctx, exchange.OrderRequest{
+		return storetest.OpenOrder(ctx, s, exchange.OrderRequest{
 			ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt(crypto),
 		}, storetest.PrincipalOf(m.Customer))
 	}
@@ -175,12 +175,12 @@ func TestOrdersCountAgainstLimits(t *testing.T) {
 	wantFault(t, err, exchange.CodeLimitReached)
 	// A transfer of the same user has no room either.
 	storetest.Deposit(t, s, m.CustomerWallet.ID, usdt("50"))
-	_, err = s.OpenTransfer(ctx, exchange.TransferRequest{
+	_, err = storetest.OpenTransfer(ctx, s, exchange.TransferRequest{
 		ID: storetest.NewID(t), RequestedBy: m.Customer.ID, Network: exchange.Tron, Amount: usdt("5"), Recipient: exchange.Recipient{Address: outside},
 	}, storetest.PrincipalOf(m.Customer))
 	wantFault(t, err, exchange.CodeLimitReached)
 
-	if _, err := s.CloseOrder(ctx, one.ID, exchange.OrderCancelled, exchange.DetailCancelled, storetest.By); err != nil {
+	if _, err := s.CloseOrder(ctx, one.ID, exchange.OrderCancelled, exchange.DetailCancelled, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	three, err := buy("10")

@@ -150,7 +150,7 @@ func TestOffersOpenCloseAndKeepTheirPromise(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 	wantFault(t, s.DeleteOffer(ctx, v, created.ID, by), exchange.CodeStateConflict)
 
-	o, err := s.OpenOrder(ctx, exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: created.ID, Crypto: usdt("497")}, by)
+	o, err := storetest.OpenOrder(ctx, s, exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: created.ID, Crypto: usdt("497")}, by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,9 +158,9 @@ func TestOffersOpenCloseAndKeepTheirPromise(t *testing.T) {
 	if err != nil || exhausted.Status != exchange.OfferExhausted || exhausted.Available.String() != "3.000000" {
 		t.Errorf("exhausted %+v, %v", exhausted, err)
 	}
-	_, err = s.OpenOrder(ctx, exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: created.ID, Crypto: usdt("5")}, by)
+	_, err = storetest.OpenOrder(ctx, s, exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: created.ID, Crypto: usdt("5")}, by)
 	wantFault(t, err, exchange.CodeInsufficientOffer)
-	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, exchange.DetailCancelled, by); err != nil {
+	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, exchange.DetailCancelled, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	again, err := s.Offer(ctx, store.Everything(), created.ID)
@@ -168,13 +168,13 @@ func TestOffersOpenCloseAndKeepTheirPromise(t *testing.T) {
 		t.Errorf("after the order was cancelled %+v, %v", again, err)
 	}
 	// An order keeps its part of an offer that closes, and returns it to the merchant.
-	o, err = s.OpenOrder(ctx, exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: created.ID, Fiat: kes("1000")}, by)
+	o, err = storetest.OpenOrder(ctx, s, exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: created.ID, Fiat: kes("1000")}, by)
 	if err != nil || o.Price.Crypto.String() != "7.722007" {
 		t.Fatalf("bought %s, %v", o.Price.Crypto, err)
 	}
 	twice(t, sameOffer, func() (exchange.Offer, error) { return s.CloseOffer(ctx, v, created.ID, by) })
 	wantBalance(t, s, balance, "1500", "1007.722007")
-	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, exchange.DetailCancelled, by); err != nil {
+	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, exchange.DetailCancelled, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	wantBalance(t, s, balance, "1500", "1000")
@@ -232,7 +232,7 @@ func TestOrdersAreCheckedAgainstTheirOffer(t *testing.T) {
 	} {
 		r := exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID}
 		c.edit(&r)
-		_, err := s.OpenOrder(t.Context(), r, vendor)
+		_, err := storetest.OpenOrder(t.Context(), s, r, vendor)
 		wantFault(t, err, c.code)
 		if c.pointer != "" && fieldOf(err) != c.pointer {
 			t.Errorf("%s: %v names %s, want %s", c.name, err, fieldOf(err), c.pointer)
@@ -242,7 +242,7 @@ func TestOrdersAreCheckedAgainstTheirOffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.OpenOrder(t.Context(), exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10")}, vendor)
+	_, err = storetest.OpenOrder(t.Context(), s, exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10")}, vendor)
 	wantFault(t, err, exchange.CodeStateConflict)
 	wantBooks(t, s)
 }

@@ -35,40 +35,71 @@ const hasDefault = `SELECT EXISTS (SELECT FROM wallets WHERE owner_id = $1 AND n
 const clearDefault = `UPDATE wallets SET is_default = false, updated_at = $3 WHERE owner_id = $1 AND network = $2 AND is_default`
 
 const insertWallet = `
-INSERT INTO wallets (id, owner_type, owner_id, vendor_id, purpose, network, address, asset, type, custody, label, is_default, created_by, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14) RETURNING ` + walletColumns
+INSERT INTO wallets (id, owner_type, owner_id, vendor_id, purpose, network, address, asset, type, custody, label, is_default, created_by, created_at, updated_at, intent_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15) RETURNING ` + walletColumns
 
 const insertKey = `INSERT INTO wallet_keys (wallet_id, ciphertext, master_key, public_key, algorithm) VALUES ($1, $2, $3, $4, $5)`
 
 // lockOwner serialises changes of one owner's wallets, so that two can't both become the default.
 const lockOwner = `SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE`
 
-// CreateWallet stores a custodial wallet with its sealed key. A repeated call with the same request id returns the
+// CreateWallet carries out an intent to create a custodial wallet, with its sealed key. A repeated call returns the
 // existing wallet, whatever address and key it passes: the first key counts. CodeLimitReached when the owner has the
 // maximum of wallets. The first wallet of an owner on a network becomes its default; a later one does if the request
-// says so.
-func (s *Store) CreateWallet(ctx context.Context, r exchange.WalletRequest, address string, key exchange.SealedKey) (exchange.Wallet, error) {
+// says so. The errors of useIntent come before all others.
+func (s *Store) CreateWallet(ctx context.Context, a exchange.Asked, address string, key exchange.SealedKey) (exchange.Wallet, error) {
 	var created exchange.Wallet
 	err := s.inTx(ctx, "wallet", func(t unitTx) error {
-		var rows []exchange.Wallet
-		if err := t.All(ctx, &rows, readWallet, r.ID); err != nil {
+		asked, used, err := t.useIntent(ctx, a, exchange.IntendWallet)
+		if err != nil {
 			return err
 		}
-		if len(rows) == 1 {
-			var err error
-			if created = rows[0]; created.OwnerID != r.OwnerID || created.Network != r.Network {
-				err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another wallet.")
-			}
+		if used {
+			created, err = readOne[exchange.Wallet](ctx, t, "wallet", readWallet, asked.ObjectID)
 			return err
 		}
-		var err error
-		created, err = t.addWallet(ctx, r, address, key)
+		r, err := exchange.WalletRequestOf(asked)
+		if err != nil {
+			return err
+		}
+		created, err = t.addWallet(ctx, r, asked.ID, address, key)
 		return err
 	})
 	return created, err
 }
 
-func (t unitTx) addWallet(ctx context.Context, r exchange.WalletRequest, address string, key exchange.SealedKey) (exchange.Wallet, error) {
+const readEscrowRequest = `SELECT network FROM escrow_requests WHERE id = $1`
+
+// CreateEscrowWallet stores the wallet that a request for the pool of escrow addresses asks for, with its sealed key. The
+// request's id is the wallet's. A repeated call returns the existing wallet.
+func (s *Store) CreateEscrowWallet(ctx context.Context, request uuid.UUID, address string, key exchange.SealedKey) (exchange.Wallet, error) {
+	var created exchange.Wallet
+	err := s.inTx(ctx, "wallet", func(t unitTx) error {
+		var rows []exchange.Wallet
+		if err := t.All(ctx, &rows, readWallet, request); err != nil {
+			return err
+		}
+		if len(rows) == 1 {
+			created = rows[0]
+			return nil
+		}
+		var n exchange.Network
+		if err := t.Get(ctx, &n, readEscrowRequest, request); err != nil {
+			return translate(err, "request for an escrow address")
+		}
+		var err error
+		created, err = t.addWallet(ctx, exchange.EscrowWallet(request, n), uuid.Nil, address, key)
+		return err
+	})
+	return created, err
+}
+
+// EscrowRequestNetwork is the network of a request for the pool; CodeNotFound when there is none.
+func (s *Store) EscrowRequestNetwork(ctx context.Context, request uuid.UUID) (exchange.Network, error) {
+	return readOne[exchange.Network](ctx, s.db, "request for an escrow address", readEscrowRequest, request)
+}
+
+func (t unitTx) addWallet(ctx context.Context, r exchange.WalletRequest, intent uuid.UUID, address string, key exchange.SealedKey) (exchange.Wallet, error) {
 	now, isDefault := t.s.now(), r.Default
 	if r.OwnerID != uuid.Nil {
 		if err := t.One(ctx, lockOwner, r.OwnerID); err != nil {
@@ -89,7 +120,7 @@ func (t unitTx) addWallet(ctx context.Context, r exchange.WalletRequest, address
 	}
 	var w exchange.Wallet
 	err := t.Get(ctx, &w, insertWallet, r.ID, r.OwnerType, nullID(r.OwnerID), nullID(r.VendorID), r.Purpose, r.Network, address, r.Asset, r.Type,
-		exchange.Custodial, r.Label, isDefault, nullID(r.CreatedBy), now)
+		exchange.Custodial, r.Label, isDefault, nullID(r.CreatedBy), now, nullID(intent))
 	if err != nil {
 		return exchange.Wallet{}, err
 	}

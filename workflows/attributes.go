@@ -97,6 +97,12 @@ func show(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) {
 	}
 }
 
+// shownAtStart reports whether a flow was started with the search attributes of its offer.
+func shownAtStart(ctx workflow.Context) bool {
+	_, shown := workflow.GetTypedSearchAttributes(ctx).GetKeyword(AttrNetwork)
+	return shown
+}
+
 // attributesOf returns the search attributes of an opened order.
 func attributesOf(o activities.OpenedOrder) []temporal.SearchAttributeUpdate {
 	return []temporal.SearchAttributeUpdate{

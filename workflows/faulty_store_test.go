@@ -78,16 +78,16 @@ func (s *faultyStore) SigningHold(ctx context.Context, payment uuid.UUID) (excha
 	})
 }
 
-func (s *faultyStore) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error) {
-	return result(s, "OpenOrder", func() (exchange.Order, error) { return s.Store.OpenOrder(ctx, r, by) })
+func (s *faultyStore) OpenOrder(ctx context.Context, a exchange.Asked) (exchange.Order, error) {
+	return result(s, "OpenOrder", func() (exchange.Order, error) { return s.Store.OpenOrder(ctx, a) })
 }
 
 func (s *faultyStore) OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, error) {
 	return result(s, "OrderByID", func() (exchange.Order, error) { return s.Store.OrderByID(ctx, id) })
 }
 
-func (s *faultyStore) CloseOrder(ctx context.Context, id uuid.UUID, to exchange.OrderStatus, detail string, by exchange.Principal) (exchange.Order, error) {
-	return result(s, "CloseOrder", func() (exchange.Order, error) { return s.Store.CloseOrder(ctx, id, to, detail, by) })
+func (s *faultyStore) CloseOrder(ctx context.Context, id uuid.UUID, to exchange.OrderStatus, detail string, a exchange.Asked) (exchange.Order, error) {
+	return result(s, "CloseOrder", func() (exchange.Order, error) { return s.Store.CloseOrder(ctx, id, to, detail, a) })
 }
 
 func (s *faultyStore) Collectable(ctx context.Context, of exchange.MomoObject) (exchange.Collectable, error) {
@@ -265,6 +265,6 @@ func (s *faultyStore) ResolveException(ctx context.Context, id uuid.UUID, to exc
 	return result(s, "ResolveException", func() (exchange.PaymentException, error) { return s.Store.ResolveException(ctx, id, to, note, by) })
 }
 
-func (s *faultyStore) CreateWallet(ctx context.Context, r exchange.WalletRequest, address string, key exchange.SealedKey) (exchange.Wallet, error) {
-	return result(s, "CreateWallet", func() (exchange.Wallet, error) { return s.Store.CreateWallet(ctx, r, address, key) })
+func (s *faultyStore) CreateWallet(ctx context.Context, a exchange.Asked, address string, key exchange.SealedKey) (exchange.Wallet, error) {
+	return result(s, "CreateWallet", func() (exchange.Wallet, error) { return s.Store.CreateWallet(ctx, a, address, key) })
 }

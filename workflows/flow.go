@@ -145,6 +145,15 @@ func (f *flow) hasOpened(ctx workflow.Context) error {
 	return nil
 }
 
+// checkIntent refuses a message whose intent is of another kind, is not for this flow, was refused before, or has lapsed.
+func checkIntent(ctx workflow.Context, ref IntentRef, kind exchange.IntentKind) error {
+	in := activities.IntentCheck{IntentID: ref.IntentID, Kind: kind}
+	if err := do(ctx, database, "Check the request", intents.CheckIntent, in); err != nil {
+		return passOn(err)
+	}
+	return nil
+}
+
 // lastHandlers handles the last messages and lets update handlers return before a flow ends.
 func lastHandlers(ctx workflow.Context) error {
 	letOthersRun(ctx)

@@ -115,6 +115,7 @@ func (w *harness) register() {
 	w.env.RegisterWorkflow(workflows.CreateWallet)
 	w.env.RegisterWorkflow(workflows.SealAudit)
 	w.env.RegisterActivity(&activities.Orders{Store: w.store})
+	w.env.RegisterActivity(&activities.Intents{Store: w.store})
 	w.env.RegisterActivity(&activities.Momo{Store: w.store, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
 	w.env.RegisterActivity(&activities.Refunds{Store: w.store})
 	w.env.RegisterActivity(&activities.Payouts{Store: w.store, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
@@ -150,7 +151,7 @@ func (w *harness) run(t checker) workflows.OnRampResult {
 	w.env.RegisterDelayedCallback(func() {
 		w.env.UpdateWorkflow(workflows.UpdateOpen, w.request.ID.String(), w.answer("open"))
 	}, 0)
-	w.env.ExecuteWorkflow(workflows.OnRamp, workflows.OnRampInput{Request: w.request, Actor: w.actor()})
+	w.env.ExecuteWorkflow(workflows.OnRamp, workflows.OnRampInput{IntentID: w.asksForOrder(exchange.IntendPurchase)})
 	if !w.env.IsWorkflowCompleted() {
 		t.Fatal("the flow did not end")
 	}
@@ -164,8 +165,27 @@ func (w *harness) run(t checker) workflows.OnRampResult {
 	return r
 }
 
-func (w *harness) actor() workflows.Actor {
-	return workflows.Actor{UserID: w.request.CustomerID, Role: exchange.RoleCustomer}
+func (w *harness) customer() exchange.Principal {
+	return exchange.Principal{UserID: w.request.CustomerID, Role: exchange.RoleCustomer}
+}
+
+// asksForOrder writes down what the customer asks for, as the API does before it starts the flow.
+func (w *harness) asksForOrder(kind exchange.IntentKind) uuid.UUID {
+	return w.intends(kind, w.request.ID, w.request.ID, w.request.Terms(), w.customer()).IntentID
+}
+
+// asks writes down what the customer asks of the order's flow.
+func (w *harness) asks(kind exchange.IntentKind) workflows.IntentRef {
+	return w.intends(kind, uuid.New(), w.request.ID, nil, w.customer())
+}
+
+// intends writes down an intent. The request's id is the intent's.
+func (w *harness) intends(kind exchange.IntentKind, request, object uuid.UUID, terms exchange.Terms, by exchange.Principal) workflows.IntentRef {
+	a, err := storetest.Ask(w.t.Context(), w.store.Store, kind, request, object, terms, by)
+	if err != nil {
+		w.t.Errorf("write the intent %s: %v", kind, err)
+	}
+	return workflows.IntentRef{IntentID: a.IntentID}
 }
 
 // answer records the response to an update.

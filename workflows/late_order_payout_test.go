@@ -211,7 +211,6 @@ func TestPayoutThatStands(t *testing.T) {
 			env.RegisterActivity(p)
 			_, err := env.ExecuteActivity(p.KeepPayout, activities.KeepPayoutInput{OrderID: w.request.ID, Proof: activities.Proof{
 				CommandID: id, Object: activities.ObjectRef{Type: activities.ObjectOrder, ID: w.request.ID}, Verb: activities.VerbResolve,
-				ActorID: w.officer.UserID,
 			}})
 			kept, readErr := w.store.OrderPayout(t.Context(), w.request.ID)
 			if err != nil || readErr != nil || kept.Status != exchange.PayoutCompleted || kept.PaidBy != a.ID || kept.Receipt != receipt {

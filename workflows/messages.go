@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"encoding/json"
+
 	"github.com/google/uuid"
 
 	"kivuko/activities"
@@ -10,27 +12,24 @@ import (
 // Updates are validated, answered and deduplicated by their id.
 const (
 	UpdateOpen         = "open"          // on-ramp, with start: no argument, answers Opened
-	UpdateCancel       = "cancel"        // on-ramp: Actor, answers Ack
-	UpdateRetryPayment = "retry-payment" // on-ramp: Actor, answers Ack
+	UpdateCancel       = "cancel"        // orders, transfer: IntentRef, answers Ack or TransferAck
+	UpdateRetryPayment = "retry-payment" // on-ramp: IntentRef, answers Ack
 	UpdateCommand      = "command"       // every flow that parks: CommandRef, answers Ack
 	UpdateApprove      = "approve"       // transfer: ApprovalRef, answers TransferAck
 	UpdateReject       = "reject"        // transfer: ApprovalRef, answers TransferAck
-	UpdatePayload      = "payload"       // transfer of a cold wallet: Actor, answers TransferAck
-	UpdateImport       = "import"        // transfer of a cold wallet: SignedElsewhere, answers TransferAck
+	UpdatePayload      = "payload"       // transfer of a cold wallet: IntentRef, answers TransferAck
+	UpdateImport       = "import"        // transfer of a cold wallet: IntentRef, answers TransferAck
 )
 
 // Signals are accepted even while no worker runs, and never answered. None of them carries authority.
 const (
 	SignalCallback = "payment-callback" // CallbackRef
 	SignalRetry    = "retry"            // no argument needed
-	SignalRefund   = "refund"           // CommandRef
-	SignalResolve  = "resolve"          // CommandRef
-	SignalApprove  = "approve"          // ApprovalRef
-	SignalReject   = "reject"           // ApprovalRef
+	SignalRefund   = "refund"           // OperatorSignal with a command's id
+	SignalResolve  = "resolve"          // OperatorSignal with a command's id
+	SignalApprove  = "approve"          // OperatorSignal with a token
+	SignalReject   = "reject"           // OperatorSignal with a token
 )
-
-// Actor is the user on whose behalf a flow acts.
-type Actor = activities.Actor
 
 // AsExchangeError turns an error that came through Temporal back into the *exchange.Error that it was.
 func AsExchangeError(err error) error { return activities.AsExchangeError(err) }
@@ -58,10 +57,34 @@ type CommandRef struct {
 	CommandID uuid.UUID `json:"command_id"`
 }
 
+// IntentRef names what an authenticated caller asks of a flow. The flow reads the row.
+type IntentRef struct {
+	IntentID uuid.UUID `json:"intent_id"`
+}
+
+// OperatorSignal is the argument of the signals that operators and officers send from the Web UI, and the only message that
+// flows read unencrypted. It names nobody and carries no right by itself: the flow proves the command or the token.
+type OperatorSignal struct {
+	CommandID uuid.UUID `json:"command_id,omitzero"`
+	Token     string    `json:"token,omitempty"`
+}
+
+// UnmarshalJSON reads whatever was typed. What is no command's id and no token is left out, so that the details of the flow
+// can show that the signal was refused.
+func (s *OperatorSignal) UnmarshalJSON(text []byte) error {
+	var typed map[string]any
+	_ = json.Unmarshal(text, &typed) // no object has no fields
+	*s = OperatorSignal{}
+	if id, ok := typed["command_id"].(string); ok {
+		s.CommandID, _ = uuid.Parse(id)
+	}
+	s.Token, _ = typed["token"].(string)
+	return nil
+}
+
 // OnRampInput starts the flow of an order that buys crypto.
 type OnRampInput struct {
-	Request exchange.OrderRequest `json:"request"`
-	Actor   Actor                 `json:"actor"`
+	IntentID uuid.UUID `json:"intent_id"`
 }
 
 // OnRampResult is how the flow ended.
@@ -114,6 +137,11 @@ type LatePaymentResult struct {
 	Outcome string `json:"outcome"` // "clean", "accounted", "refunded" or "resolved"
 }
 
+// CreateWalletInput starts the flow that creates a wallet.
+type CreateWalletInput struct {
+	IntentID uuid.UUID `json:"intent_id"`
+}
+
 // WalletCreated is the result of the flow that creates a wallet.
 type WalletCreated struct {
 	WalletID uuid.UUID `json:"wallet_id"`
@@ -122,8 +150,7 @@ type WalletCreated struct {
 
 // TransferInput starts the flow of a transfer.
 type TransferInput struct {
-	Request exchange.TransferRequest `json:"request"`
-	Actor   Actor                    `json:"actor"`
+	IntentID uuid.UUID `json:"intent_id"`
 }
 
 // TransferResult is how the flow ended.
@@ -148,11 +175,4 @@ type TransferAck struct {
 // proves it before it acts.
 type ApprovalRef struct {
 	Token string `json:"token"`
-}
-
-// SignedElsewhere carries the signed transaction of a cold wallet. The bytes are checked against the approved payment and
-// the payload before anything is done with them.
-type SignedElsewhere struct {
-	Raw   []byte `json:"raw"` // in the network's encoding
-	Actor Actor  `json:"actor"`
 }

@@ -33,8 +33,7 @@ func FlowsForFloat(w exchange.FloatWaiter) []string {
 
 // OffRampInput starts the flow of an order that sells crypto.
 type OffRampInput struct {
-	Request exchange.OrderRequest `json:"request"`
-	Actor   Actor                 `json:"actor"`
+	IntentID uuid.UUID `json:"intent_id"`
 }
 
 // OffRampResult is how the flow ended.

@@ -68,17 +68,17 @@ func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
 // open writes the order; the update "open" returns the outcome. If no escrow address is free, it first tries to add one to
 // the pool.
 func (f *offRamp) open(ctx workflow.Context) {
-	in, provisioned := activities.OpenOffRampInput{Request: f.in.Request, Actor: f.in.Actor}, 0
+	in, provisioned := activities.IntentInput{IntentID: f.in.IntentID}, 0
 	f.sale = open(ctx, &f.flow, "Open the order", offRamps.OpenOffRamp, in, func(err error) bool {
 		provisioned++
-		return provisioned <= maxProvisions && isExhausted(err) && f.provision(ctx)
+		return provisioned <= maxProvisions && isExhausted(err) && provisionEscrow(ctx, f.in.IntentID)
 	})
 	f.order = f.sale.OpenedOrder
 	if f.refusal != nil {
 		return
 	}
 	f.since, f.expiresAt = workflow.Now(ctx), f.order.ExpiresAt
-	if f.in.Request.Seen == (exchange.SeenOffer{}) { // else the flow was started with them
+	if !shownAtStart(ctx) {
 		show(ctx, AttrNetwork.ValueSet(string(f.order.Network)), AttrAsset.ValueSet(string(f.order.Asset)),
 			AttrMerchantID.ValueSet(f.order.MerchantID.String()), AttrDeadline.ValueSet(f.expiresAt))
 	}
@@ -99,15 +99,6 @@ func isExhausted(err error) bool {
 func again(err error) bool {
 	e, ok := asApplication(err)
 	return ok && (e.Type() == string(exchange.CodeEscrowExhausted) || e.Type() == string(exchange.CodeSuspended))
-}
-
-// provision adds an address to the pool and reports whether to try again.
-func (f *offRamp) provision(ctx workflow.Context) bool {
-	network := f.in.Request.Network
-	if f.in.Request.Seen.Network != "" {
-		network = f.in.Request.Seen.Network
-	}
-	return provisionEscrow(ctx, network, f.in.Request.ID)
 }
 
 // cleared screens the sender of the crypto, and reports whether the payout may go on. Only a clear screening lets it go on;
@@ -233,7 +224,7 @@ func (f *offRamp) finish(ctx workflow.Context) (OffRampResult, error) {
 		return OffRampResult{}, passOn(f.refusal)
 	}
 	if f.order.Status == "" { // refused
-		return OffRampResult{OrderID: f.in.Request.ID, Detail: words(f.refusal)}, nil
+		return OffRampResult{OrderID: f.orderID, Detail: words(f.refusal)}, nil
 	}
 	f.ended(ctx)
 	return OffRampResult{OrderID: f.order.OrderID, Status: f.order.Status, Detail: f.order.Detail}, nil

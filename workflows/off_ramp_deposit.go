@@ -31,7 +31,7 @@ func (f *offRamp) collect(ctx workflow.Context) {
 		case f.cancel != nil:
 			f.cancelled(ctx)
 		case pending && due(f.expiresAt, now):
-			f.close(ctx, exchange.DetailExpired, Actor{})
+			f.close(ctx, exchange.DetailExpired, activities.Behalf{})
 		case due(f.lookAt, now):
 			f.lookAround(ctx)
 		default:
@@ -104,9 +104,9 @@ func (f *offRamp) lookAround(ctx workflow.Context) {
 }
 
 // close ends an order for which no crypto was seen. If a deposit is on its way after all, the order waits for it.
-func (f *offRamp) close(ctx workflow.Context, detail string, by Actor) {
+func (f *offRamp) close(ctx workflow.Context, detail string, asked activities.Behalf) {
 	f.must(ctx, "Close the order", func() error {
-		in := activities.CloseOffRampInput{OrderID: f.order.OrderID, Detail: detail, Actor: by}
+		in := activities.CloseOffRampInput{OrderID: f.order.OrderID, Detail: detail, Behalf: asked}
 		state, err := step(ctx, database, "Close the order: "+detail, offRamps.CloseOffRamp, in)
 		if err == nil {
 			f.order.OrderState = state
@@ -129,7 +129,7 @@ const depositTimeout = 30 * time.Second
 
 // cancelled applies a cancellation, unless crypto was seen.
 func (f *offRamp) cancelled(ctx workflow.Context) {
-	f.close(ctx, exchange.DetailCancelled, f.cancel.actor)
+	f.close(ctx, exchange.DetailCancelled, activities.Behalf{IntentID: f.cancel.intent})
 	if f.order.Status != exchange.OrderCancelled {
 		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "A deposit is on its way, so the order can't be cancelled any more."))
 		return

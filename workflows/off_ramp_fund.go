@@ -35,15 +35,15 @@ func (f *offRamp) untilFunded(ctx workflow.Context, ready func() bool) {
 		case f.surplus():
 			f.applyMovement(ctx)
 		default:
-			f.giveFundingUp(ctx, f.cancel.actor)
+			f.giveFundingUp(ctx, activities.Behalf{IntentID: f.cancel.intent})
 		}
 	}
 }
 
 // giveFundingUp cancels the payment from the customer's wallet, unless a transaction may already exist. The update "cancel"
 // is answered when the order is closed.
-func (f *offRamp) giveFundingUp(ctx workflow.Context, by Actor) {
-	in := activities.CancelFundingInput{OrderID: f.order.OrderID, Actor: by}
+func (f *offRamp) giveFundingUp(ctx workflow.Context, asked activities.Behalf) {
+	in := activities.CancelFundingInput{OrderID: f.order.OrderID, Behalf: asked}
 	err := do(ctx, database, "Cancel the payment from the customer's wallet", sweeps.CancelFunding, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("the payment from the customer's wallet could not be cancelled", "error", err)
@@ -66,7 +66,7 @@ func (f *offRamp) retryFunding(ctx workflow.Context, payment uuid.UUID, r Reason
 				f.commands.unpark(ctx, WaitsForChain)
 				return true
 			}
-			f.giveFundingUp(ctx, d.proof.Actor())
+			f.giveFundingUp(ctx, d.proof.Behalf())
 		}
 		if f.unfunded {
 			f.commands.unpark(ctx, WaitsForNothing)

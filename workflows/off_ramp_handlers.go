@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/workflow"
+
+	"kivuko/exchange"
 )
 
 // handlers registers the handlers of the order, before the first wait.
@@ -11,7 +13,7 @@ func (f *offRamp) handlers(ctx workflow.Context) error {
 	f.card = func(waits string, until time.Time) card { return saleCard(f.order, f.sale.Escrow, waits, until) }
 	// Deposits that come while the order waits for its crypto are handled by collect.
 	f.arrived, f.attend = f.surplus, f.applyMovement
-	h := f.ramp.handlers(ctx, OffRampID(f.in.Request.ID), f.in.Request.ID)
+	h := f.ramp.handlers(ctx, offRampForm, exchange.IntendSaleCancel)
 	signal(ctx, "deposits", SignalDeposit, func(_ workflow.Context, ref DepositRef) { f.deposits = append(f.deposits, ref.DepositID) })
 	woken(ctx, "refund address", SignalRefundAddress, func(workflow.Context) {
 		if f.back != nil {

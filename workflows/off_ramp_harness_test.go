@@ -200,7 +200,7 @@ func (w *saleHarness) tell(verb string) func() {
 }
 
 func (w *saleHarness) cancel() {
-	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.actor())
+	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.asks(exchange.IntendSaleCancel))
 }
 
 // floated sends the signal that there is more float, or that the breaker was closed.
@@ -260,7 +260,7 @@ func (w *saleHarness) run(t checker) {
 	w.ends()
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.OffRampID(w.request.ID), TaskQueue: workflows.QueueFlows})
 	w.at(0, func() { w.env.UpdateWorkflow(workflows.UpdateOpen, w.request.ID.String(), w.answer("open")) })
-	w.env.ExecuteWorkflow(workflows.OffRamp, workflows.OffRampInput{Request: w.request, Actor: w.actor()})
+	w.env.ExecuteWorkflow(workflows.OffRamp, workflows.OffRampInput{IntentID: w.asksForOrder(exchange.IntendSale)})
 	if !w.env.IsWorkflowCompleted() {
 		t.Fatal("the flow did not end")
 	}

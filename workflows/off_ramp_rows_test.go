@@ -10,12 +10,12 @@ import (
 
 // The calls of the flows of sales, and of those that return crypto, with their faults.
 
-func (s *faultyStore) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error) {
-	return result(s, "OpenOffRamp", func() (exchange.Order, error) { return s.Store.OpenOffRamp(ctx, r, by) })
+func (s *faultyStore) OpenOffRamp(ctx context.Context, a exchange.Asked, operator string) (exchange.Order, error) {
+	return result(s, "OpenOffRamp", func() (exchange.Order, error) { return s.Store.OpenOffRamp(ctx, a, operator) })
 }
 
-func (s *faultyStore) CloseOffRamp(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) (exchange.Order, error) {
-	return result(s, "CloseOffRamp", func() (exchange.Order, error) { return s.Store.CloseOffRamp(ctx, id, detail, by) })
+func (s *faultyStore) CloseOffRamp(ctx context.Context, id uuid.UUID, detail string, a exchange.Asked) (exchange.Order, error) {
+	return result(s, "CloseOffRamp", func() (exchange.Order, error) { return s.Store.CloseOffRamp(ctx, id, detail, a) })
 }
 
 func (s *faultyStore) ChainDeposit(ctx context.Context, id uuid.UUID) (exchange.ChainDeposit, error) {

@@ -31,7 +31,8 @@ type onRamp struct {
 	prompts   []*prompt     // every prompt that was made, in order
 	callbacks []CallbackRef // that are not handled yet
 	retry     *request
-	repeatAt  time.Time // when to repeat a prompt after a temporary refusal
+	answered  map[uuid.UUID]bool // the intents for another prompt that were handed on
+	repeatAt  time.Time          // when to repeat a prompt after a temporary refusal
 	repeats   int
 	overdue   bool // the order expired while the prompt's outcome was open
 	giveUpAt  time.Time
@@ -73,12 +74,12 @@ func (f *onRamp) run(ctx workflow.Context) (OnRampResult, error) {
 
 // open writes the order and shows it.
 func (f *onRamp) open(ctx workflow.Context) {
-	in := activities.OpenOrderInput{Request: f.in.Request, Actor: f.in.Actor}
+	in := activities.IntentInput{IntentID: f.in.IntentID}
 	f.order = open(ctx, &f.flow, "Open the order", orders.OpenOrder, in, nil)
 	if f.refusal != nil {
 		return
 	}
-	if f.in.Request.Seen == (exchange.SeenOffer{}) { // else the flow was started with them
+	if !shownAtStart(ctx) {
 		show(ctx, attributesOf(f.order)...)
 	}
 	f.showWait(ctx, "the payer", f.order.ExpiresAt)
@@ -192,7 +193,7 @@ func (f *onRamp) finish(ctx workflow.Context) (OnRampResult, error) {
 		}
 	}
 	if f.order.Status == "" { // refused
-		return OnRampResult{OrderID: f.in.Request.ID, Detail: words(f.refusal)}, nil
+		return OnRampResult{OrderID: f.orderID, Detail: words(f.refusal)}, nil
 	}
 	f.ended(ctx)
 	return OnRampResult{OrderID: f.order.OrderID, Status: f.order.Status, Detail: f.order.Detail}, nil

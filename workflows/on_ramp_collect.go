@@ -44,7 +44,7 @@ func (f *onRamp) collect(ctx workflow.Context) {
 		case f.retry != nil:
 			f.again(ctx)
 		case f.expired(now) && current == nil:
-			f.close(ctx, exchange.OrderCancelled, exchange.DetailExpired, Actor{})
+			f.close(ctx, exchange.OrderCancelled, exchange.DetailExpired, activities.Behalf{})
 		case f.expired(now) && !f.overdue:
 			f.outlive(ctx, current)
 		case due(f.repeatAt, now):
@@ -159,7 +159,7 @@ func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmI
 	case activities.PaymentDeclined:
 		f.lost(p, c.Soft)
 		if p == f.prompts[len(f.prompts)-1] {
-			f.close(ctx, exchange.OrderFailed, exchange.DetailDeclined, Actor{})
+			f.close(ctx, exchange.OrderFailed, exchange.DetailDeclined, activities.Behalf{})
 		}
 	case activities.PaymentFailed:
 		wasOpen := p.open
@@ -288,13 +288,13 @@ func (f *onRamp) settle(ctx workflow.Context, d decision, current *prompt) {
 			return
 		}
 	}
-	f.close(ctx, exchange.OrderCancelled, exchange.DetailExpired, Actor{UserID: d.proof.ActorID, RequestID: "command:" + d.proof.CommandID.String()})
+	f.close(ctx, exchange.OrderCancelled, exchange.DetailExpired, d.proof.Behalf())
 }
 
 // cancelled cancels the order as the customer asked, unless a last check finds that it is paid or that a source reports a
 // payment.
 func (f *onRamp) cancelled(ctx workflow.Context) {
-	actor := f.cancel.actor
+	asked := activities.Behalf{IntentID: f.cancel.intent}
 	if p := f.current(); p != nil {
 		f.look(ctx, p, false)
 		switch {
@@ -306,7 +306,7 @@ func (f *onRamp) cancelled(ctx workflow.Context) {
 			return
 		}
 	}
-	f.close(ctx, exchange.OrderCancelled, exchange.DetailCancelled, actor)
+	f.close(ctx, exchange.OrderCancelled, exchange.DetailCancelled, asked)
 	if f.order.Status != exchange.OrderCancelled {
 		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order can't be cancelled any more."))
 		return
@@ -332,8 +332,8 @@ func (f *onRamp) again(ctx workflow.Context) {
 }
 
 // close ends an unpaid order. If an earlier check booked a payment but its response was lost, the order goes on as paid.
-func (f *onRamp) close(ctx workflow.Context, to exchange.OrderStatus, detail string, by Actor) {
-	in := activities.CloseOrderInput{OrderID: f.order.OrderID, To: to, Detail: detail, Actor: by}
+func (f *onRamp) close(ctx workflow.Context, to exchange.OrderStatus, detail string, asked activities.Behalf) {
+	in := activities.CloseOrderInput{OrderID: f.order.OrderID, To: to, Detail: detail, Behalf: asked}
 	f.must(ctx, "Close the order", func() error {
 		state, err := step(ctx, database, "Close the order: "+detail, orders.CloseOrder, in)
 		if err == nil {

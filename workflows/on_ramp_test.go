@@ -64,11 +64,13 @@ func ended(t testing.TB, w *harness, status exchange.OrderStatus, detail string)
 }
 
 func retryPayment(w *harness, id string) func() {
-	return func() { w.env.UpdateWorkflow(workflows.UpdateRetryPayment, id, w.answer(id), w.actor()) }
+	return func() {
+		w.env.UpdateWorkflow(workflows.UpdateRetryPayment, id, w.answer(id), w.asks(exchange.IntendPrompt))
+	}
 }
 
 func cancel(w *harness) {
-	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.actor())
+	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.asks(exchange.IntendPurchaseCancel))
 }
 
 func wants(id string, want exchange.Code) func(*testing.T, *harness) {

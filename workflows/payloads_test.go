@@ -26,19 +26,20 @@ func id(n byte) uuid.UUID { return uuid.UUID{0: 1, 1: 0x92, 6: 0x70, 8: 0x80, 15
 // payloads is one full sample of every type that crosses Temporal, by file name.
 func payloads() map[string]any {
 	at := time.Date(2026, 11, 21, 9, 15, 0, 0, time.UTC)
-	actor := workflows.Actor{UserID: id(2), Role: exchange.RoleCustomer, IP: "192.0.2.7", RequestID: "req-1"}
-	proof := activities.Proof{CommandID: id(9), Object: activities.ObjectRef{Type: activities.ObjectOrder, ID: id(1)}, Verb: activities.VerbRefund, ActorID: id(8)}
+	behalf := activities.Behalf{IntentID: id(9), CommandID: id(8)}
+	proof := activities.Proof{CommandID: id(9), Object: activities.ObjectRef{Type: activities.ObjectOrder, ID: id(1)}, Verb: activities.VerbRefund}
 	state := activities.OrderState{OrderID: id(1), Status: exchange.OrderProcessing, Detail: exchange.WaitSignature}
-	request := exchange.OrderRequest{
-		ID: id(1), CustomerID: id(2), OfferID: id(3), Crypto: money.Must(money.USDT, "10"), WalletAddress: "TAddress", Phone: "254700000001", ExpiresAt: at,
-	}
 	return map[string]any{
 		"opened":                &workflows.Opened{OrderID: id(1)},
 		"ack":                   &workflows.Ack{Status: exchange.OrderCancelled, Detail: exchange.DetailCancelled},
-		"actor":                 &actor,
+		"behalf":                &behalf,
+		"intent_ref":            &workflows.IntentRef{IntentID: id(9)},
+		"intent_input":          &activities.IntentInput{IntentID: id(9)},
+		"intent_check":          &activities.IntentCheck{IntentID: id(9), Kind: exchange.IntendPrompt},
+		"wallet_asked":          &activities.WalletAsked{Network: exchange.Tron},
 		"callback_ref":          &workflows.CallbackRef{CallbackID: id(4), AttemptID: id(5)},
 		"command_ref":           &workflows.CommandRef{CommandID: id(9)},
-		"on_ramp_input":         &workflows.OnRampInput{Request: request, Actor: actor},
+		"on_ramp_input":         &workflows.OnRampInput{IntentID: id(9)},
 		"on_ramp_result":        &workflows.OnRampResult{OrderID: id(1), Status: exchange.OrderCompleted, Detail: exchange.WaitNothing},
 		"crypto_payout_input":   &workflows.CryptoPayoutInput{PaymentID: id(6), OrderID: id(1), Network: exchange.Tron},
 		"crypto_payout_result":  &workflows.CryptoPayoutResult{Completed: true, Reason: "payout-failed", TxID: "ab"},
@@ -53,12 +54,12 @@ func payloads() map[string]any {
 		"bank_input":            &activities.BankInput{OrderID: id(1), Again: true},
 		"bank_step":             &activities.BankStep{State: activities.BankWaitsSecond},
 		"crypto_payout_refund":  &workflows.CryptoPayoutInput{PaymentID: id(6), OrderID: id(1), Network: exchange.Tron, RefundID: id(7), ExceptionID: id(14)},
-		"return_deposit_input":  &workflows.ReturnDepositInput{ExceptionID: id(14), RequestID: id(9), Actor: actor, Keep: true},
+		"return_deposit_input":  &workflows.ReturnDepositInput{RequestID: id(9)},
 		"return_deposit_result": &workflows.ReturnDepositResult{RefundID: id(7), Outcome: workflows.OutcomeReturned},
 		"refund_opened_ack":     &workflows.RefundOpenedAck{RefundID: id(7)},
 		"refund_ack":            &workflows.RefundAck{Status: exchange.RefundPending, Wait: exchange.RefundWaitsOfficer, Needed: 2, Agreed: 1},
 		"open_chain_refund_input": &activities.OpenChainRefundInput{
-			OrderID: id(1), ExceptionID: id(14), RequestID: id(9), Actor: actor, Proof: proof, Reason: "payout_refused",
+			OrderID: id(1), ExceptionID: id(14), RequestID: id(9), Proof: proof, Reason: "payout_refused",
 		},
 		"chain_refund_input": &activities.ChainRefundInput{RefundID: id(7)},
 		"chain_refund_state": &activities.ChainRefundState{
@@ -68,17 +69,15 @@ func payloads() map[string]any {
 		"decide_refund_input":           &activities.DecideRefundInput{RefundID: id(7), Action: exchange.Approve, Token: "token"},
 		"refused_refund_decision_input": &activities.RefusedRefundDecisionInput{RefundID: id(7), Action: exchange.Approve, Channel: exchange.ChannelSignal, Code: exchange.CodeExpired},
 		"payment_approved":              &activities.PaymentApproved{PaymentID: id(6), Network: exchange.Tron},
-		"cancel_funding_input":          &activities.CancelFundingInput{OrderID: id(1), Actor: actor},
+		"cancel_funding_input":          &activities.CancelFundingInput{OrderID: id(1), Behalf: behalf},
 		"late_payment_input":            &workflows.LatePaymentInput{AttemptID: id(5), OrderID: id(1)},
 		"late_payment_result":           &workflows.LatePaymentResult{Outcome: workflows.LateClean},
-		"wallet_request": &exchange.WalletRequest{
-			ID: id(10), OwnerType: exchange.OwnerMerchant, OwnerID: id(11), VendorID: id(11), Network: exchange.Tron, Asset: money.USDT,
-			Type: exchange.Hot, Label: "till", Default: true, CreatedBy: id(8),
-		},
-		"wallet_created":      &workflows.WalletCreated{WalletID: id(10), Address: "TAddress"},
-		"deposit_watch_input": &workflows.DepositWatchInput{Network: exchange.Tron, Status: workflows.WatchStalled, Reason: workflows.ReasonDepositsStalled, Lag: 7},
-		"deposit_ref":         &workflows.DepositRef{DepositID: id(12)},
-		"follow_input":        &activities.FollowInput{Network: exchange.Tron},
+		"create_wallet_input":           &workflows.CreateWalletInput{IntentID: id(9)},
+		"escrow_wallet_input":           &activities.EscrowWalletInput{RequestID: id(31)},
+		"wallet_created":                &workflows.WalletCreated{WalletID: id(10), Address: "TAddress"},
+		"deposit_watch_input":           &workflows.DepositWatchInput{Network: exchange.Tron, Status: workflows.WatchStalled, Reason: workflows.ReasonDepositsStalled, Lag: 7},
+		"deposit_ref":                   &workflows.DepositRef{DepositID: id(12)},
+		"follow_input":                  &activities.FollowInput{Network: exchange.Tron},
 		"followed": &activities.Followed{
 			Final: 5, FinalTime: at, Seen: 9, HeadFinal: 6, HeadLatest: 10, Quarantined: 1,
 			Wakeups: []exchange.DepositWakeup{{ID: id(13), WorkflowID: "off-ramp:x", DepositID: id(12)}},
@@ -99,9 +98,8 @@ func payloads() map[string]any {
 			Kind: exchange.DepositAwaited, Status: exchange.DepositFinal, Block: 5,
 		},
 		"woken_input":         &activities.WokenInput{IDs: []uuid.UUID{id(13)}},
-		"open_order_input":    &activities.OpenOrderInput{Request: request, Actor: actor},
 		"opened_order":        &activities.OpenedOrder{OrderState: state, Type: exchange.OnRampBuy, Network: exchange.Tron, Asset: money.USDT, MerchantID: id(11), Crypto: money.Must(money.USDT, "10"), Fiat: money.Must(money.KES, "1294"), ExpiresAt: at},
-		"close_order_input":   &activities.CloseOrderInput{OrderID: id(1), To: exchange.OrderCancelled, Detail: exchange.DetailExpired, Actor: actor},
+		"close_order_input":   &activities.CloseOrderInput{OrderID: id(1), To: exchange.OrderCancelled, Detail: exchange.DetailExpired, Behalf: behalf},
 		"mark_order_input":    &activities.MarkOrderInput{OrderID: id(1), Detail: exchange.WaitOutcome},
 		"confirm_payee_input": &activities.ConfirmPayeeInput{RefundID: id(7), Proof: proof},
 		"pruned":              &activities.Pruned{Pruned: exchange.Pruned{Sessions: 1, LoginFailures: 2, IdempotencyKeys: 3}, More: true},
@@ -143,30 +141,25 @@ func payloads() map[string]any {
 		"top_up":                 &activities.TopUp{PaymentID: id(15), Refused: activities.GasAboveCap},
 		"exception_input":        &activities.ExceptionInput{ExceptionID: id(12), Proof: proof},
 		"sealed":                 &activities.Sealed{Rows: 3},
-		"transfer_input":         &workflows.TransferInput{Request: transferSample(), Actor: actor},
+		"transfer_input":         &workflows.TransferInput{IntentID: id(9)},
 		"transfer_result":        &workflows.TransferResult{TransferID: id(20), Status: exchange.TransferCompleted, Detail: exchange.WaitNothing},
 		"transfer_opened":        &workflows.TransferOpened{TransferID: id(20)},
 		"transfer_ack":           &workflows.TransferAck{Status: exchange.TransferCancelled, Detail: exchange.DetailBySender},
 		"approval_ref":           &workflows.ApprovalRef{Token: "token"},
 		"crypto_payout_transfer": &workflows.CryptoPayoutInput{PaymentID: id(6), TransferID: id(20), Network: exchange.Tron},
-		"open_transfer_input":    &activities.OpenTransferInput{Request: transferSample(), Actor: actor},
-		"open_transfer_quoted":   &activities.OpenTransferInput{Request: quotedSample(), Actor: actor},
 		"opened_transfer": &activities.OpenedTransfer{
 			TransferState: transferStateSample(), Kind: exchange.ExternalTransfer, Network: exchange.Tron, Amount: money.Must(money.USDT, "10"),
 			WalletType: exchange.Cold, MerchantID: id(11), ApprovalsRequired: 2,
 		},
 		"transfer_named":         &activities.TransferInput{TransferID: id(20)},
 		"mark_transfer_input":    &activities.MarkTransferInput{TransferID: id(20), Detail: exchange.WaitOperator},
-		"cancel_transfer_input":  &activities.CancelTransferInput{TransferID: id(20), Actor: actor},
+		"cancel_transfer_input":  &activities.CancelTransferInput{TransferID: id(20), IntentID: id(9)},
 		"give_up_transfer_input": &activities.GiveUpTransferInput{TransferID: id(20), Proof: proof},
-		"cold_input":             &activities.ColdInput{PaymentID: id(6), Actor: actor},
+		"cold_input":             &activities.ColdInput{PaymentID: id(6), Behalf: behalf},
 		"cold_draft":             &activities.ColdDraft{DraftID: id(24)},
-		"cold_import":            &activities.ColdImport{PaymentID: id(6), Raw: []byte("signed"), Actor: actor},
-		"signed_elsewhere":       &workflows.SignedElsewhere{Raw: []byte("signed"), Actor: actor},
 		"decide_input":           &activities.DecideInput{TransferID: id(20), Action: exchange.Approve, Token: "token"},
-		"off_ramp_input":         &workflows.OffRampInput{Request: saleSample(), Actor: actor},
+		"off_ramp_input":         &workflows.OffRampInput{IntentID: id(9)},
 		"off_ramp_result":        &workflows.OffRampResult{OrderID: id(1), Status: exchange.OrderCompleted, Detail: exchange.WaitNothing},
-		"open_off_ramp_input":    &activities.OpenOffRampInput{Request: saleSample(), Actor: actor},
 		"opened_off_ramp": &activities.OpenedOffRamp{
 			OpenedOrder: activities.OpenedOrder{
 				OrderState: state, Type: exchange.OffRampSell, Network: exchange.Tron, Asset: money.USDT, MerchantID: id(11),
@@ -174,7 +167,7 @@ func payloads() map[string]any {
 			},
 			Escrow: "TEscrow", Method: exchange.PaymentMethodMomo, FundFromID: id(10),
 		},
-		"close_off_ramp_input": &activities.CloseOffRampInput{OrderID: id(1), Detail: exchange.DetailExpired, Actor: actor},
+		"close_off_ramp_input": &activities.CloseOffRampInput{OrderID: id(1), Detail: exchange.DetailExpired, Behalf: behalf},
 		"apply_deposit_input":  &activities.ApplyDepositInput{OrderID: id(1), DepositID: id(12)},
 		"deposit_applied": &activities.DepositApplied{
 			Outcome: string(exchange.TakenMismatch), OrderState: state, Crypto: money.Must(money.USDT, "10"), Fiat: money.Must(money.KES, "1293"),
@@ -184,8 +177,7 @@ func payloads() map[string]any {
 		"deposit_screened":       &activities.DepositScreened{Verdict: exchange.VerdictHit},
 		"bank_confirm_ref":       &workflows.BankConfirmRef{ConfirmationID: id(16)},
 		"escrow_demand":          &exchange.EscrowDemand{Network: exchange.Tron, Free: 3, Total: 9, Most: 10, Short: 1, Make: []uuid.UUID{id(31)}},
-		"escrow_room_input":      &activities.EscrowRoomInput{Network: exchange.Tron, OrderID: id(1)},
-		"escrow_room":            &activities.Room{MayProvision: true, Make: []uuid.UUID{id(31)}},
+		"escrow_room":            &activities.Room{Network: exchange.Tron, MayProvision: true, Make: []uuid.UUID{id(31)}},
 		"escrow_released":        &activities.EscrowReleased{Exceptions: []uuid.UUID{id(12)}},
 		"escrow_stale_input":     &activities.StaleInput{Before: at},
 		"escrow_stale":           &activities.StaleReleased{Released: 2, Stuck: 1},
@@ -198,28 +190,6 @@ func transferStateSample() activities.TransferState {
 	return activities.TransferState{
 		TransferID: id(20), Status: exchange.TransferPending, Detail: exchange.WaitSecond, PaymentID: id(6), Approvals: 1, Version: 4,
 	}
-}
-
-func transferSample() exchange.TransferRequest {
-	return exchange.TransferRequest{
-		ID: id(20), RequestedBy: id(2), WalletID: id(10), Network: exchange.Tron, Amount: money.Must(money.USDT, "10"),
-		Recipient: exchange.Recipient{UserID: id(21), Email: "amina@example.com", Phone: "254700000001", WalletID: id(22), Address: "TAddress"}, Note: "rent",
-	}
-}
-
-func saleSample() exchange.OrderRequest {
-	return exchange.OrderRequest{
-		ID: id(1), CustomerID: id(2), OfferID: id(3), Crypto: money.Must(money.USDT, "10"), Phone: "254700000001",
-		ExpiresAt: time.Date(2026, 11, 21, 9, 45, 0, 0, time.UTC), Type: exchange.OffRampSell, Subtype: exchange.StandardOffRamp, OpenerID: id(8),
-		RefundAddress: "TRefund", FundWalletID: id(10), PayoutMethod: exchange.PaymentMethodMomo, QuoteID: id(25), Network: exchange.Tron,
-		HasParties: true, Seen: exchange.SeenOffer{Network: exchange.Tron, Asset: money.USDT, MerchantID: id(11)},
-	}
-}
-
-func quotedSample() exchange.TransferRequest {
-	r := transferSample()
-	r.QuoteID = id(25)
-	return r
 }
 
 // TestPayloadsKeepTheirShape reads the samples of every shape that was ever written into a history into today's types

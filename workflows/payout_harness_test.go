@@ -54,7 +54,7 @@ func (w *payoutHarness) owes(kind exchange.MomoObjectType, r exchange.OrderReque
 		a := w.failsSoftly(r, exchange.DetailExpired)
 		return exchange.RefundObject(w.owesBack(a, exchange.DetailExpired).ID)
 	}
-	o, err := w.store.OpenOffRamp(w.t.Context(), r, storetest.PrincipalOf(w.market.Customer))
+	o, err := storetest.OpenOffRamp(w.t.Context(), w.store.Store, r, storetest.PrincipalOf(w.market.Customer))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -13,26 +13,32 @@ import (
 // ramp is what the flows of orders have in common.
 type ramp struct {
 	flow
-	order  activities.OpenedOrder
-	card   func(waits string, until time.Time) card
-	cancel *request // of the customer
+	order   activities.OpenedOrder
+	orderID uuid.UUID
+	card    func(waits string, until time.Time) card
+	cancel  *request // of the customer
 }
 
 // request is an update that waits until the flow's main coroutine handles it.
 type request struct {
-	actor Actor
-	done  bool
-	err   error
+	intent uuid.UUID
+	done   bool
+	err    error
 }
 
-// handlers registers the handlers that all orders have.
-func (f *ramp) handlers(ctx workflow.Context, id string, order uuid.UUID) *handlers {
+// handlers registers the handlers that all orders have. An intent of the kind cancels cancels the order.
+func (f *ramp) handlers(ctx workflow.Context, form IDForm, cancels exchange.IntentKind) *handlers {
 	h := &handlers{ctx: ctx}
-	h.err = f.reach(ctx, id, "order "+order.String(), of(activities.ObjectOrder, order))
+	if f.orderID, h.err = form.object(ctx); h.err != nil {
+		return h
+	}
+	h.err = f.reach(ctx, form.of(f.orderID), "order "+f.orderID.String(), of(activities.ObjectOrder, f.orderID))
 	f.mark = f.markOrder
 	f.hearsOfFloat(ctx)
 	h.update(UpdateOpen, "Answers when the order is stored, or refused.", f.onOpen, nil)
-	h.update(UpdateCancel, "Cancels the order while nothing was paid.", f.onCancel, f.admitCancel)
+	h.update(UpdateCancel, "Cancels the order while nothing was paid.", func(ctx workflow.Context, ref IntentRef) (Ack, error) {
+		return f.onCancel(ctx, ref, cancels)
+	}, f.admitCancel)
 	return h
 }
 
@@ -46,7 +52,7 @@ func (f *ramp) onOpen(ctx workflow.Context) (Opened, error) {
 // pending reports whether the order still waits for its payment.
 func (f *ramp) pending() bool { return f.order.Status == exchange.OrderPending }
 
-func (f *ramp) admitCancel(Actor) error {
+func (f *ramp) admitCancel(IntentRef) error {
 	switch {
 	case f.refusal != nil || (f.opened && !f.pending()):
 		return refuse(exchange.CodeStateConflict, "The order can't be cancelled any more.")
@@ -56,13 +62,20 @@ func (f *ramp) admitCancel(Actor) error {
 	return nil
 }
 
-func (f *ramp) onCancel(ctx workflow.Context, a Actor) (Ack, error) {
-	return f.ask(ctx, &f.cancel, a)
+// onCancel checks the request first: one that can't be proven must not reach the main coroutine.
+func (f *ramp) onCancel(ctx workflow.Context, ref IntentRef, kind exchange.IntentKind) (Ack, error) {
+	if err := checkIntent(ctx, ref, kind); err != nil {
+		return Ack{}, err
+	}
+	if err := f.admitCancel(ref); err != nil { // another request came meanwhile
+		return Ack{}, err
+	}
+	return f.ask(ctx, &f.cancel, ref)
 }
 
 // ask hands a request to the main coroutine and waits for its answer.
-func (f *ramp) ask(ctx workflow.Context, slot **request, a Actor) (Ack, error) {
-	r := &request{actor: a}
+func (f *ramp) ask(ctx workflow.Context, slot **request, ref IntentRef) (Ack, error) {
+	r := &request{intent: ref.IntentID}
 	*slot = r
 	if err := workflow.Await(ctx, func() bool { return r.done }); err != nil {
 		return Ack{}, err

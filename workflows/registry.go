@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -45,6 +46,17 @@ type IDForm string
 func (f IDForm) of(about any) string {
 	prefix, _, _ := strings.Cut(string(f), "<")
 	return prefix + fmt.Sprint(about)
+}
+
+// object is the object of a flow, by the flow's own id. Who starts a flow can't give it another one.
+func (f IDForm) object(ctx workflow.Context) (uuid.UUID, error) {
+	prefix, _, _ := strings.Cut(string(f), "<")
+	text, ours := strings.CutPrefix(workflow.GetInfo(ctx).WorkflowExecution.ID, prefix)
+	id, err := uuid.Parse(text)
+	if !ours || err != nil || id.String() != text {
+		return uuid.Nil, refuse(exchange.CodeInvalid, "The id of the flow must be "+string(f)+".")
+	}
+	return id, nil
 }
 
 // The forms of ids. A flow without one is started by a schedule of temporal.yaml under the schedule's own id.
@@ -184,6 +196,7 @@ var (
 	chainRefunds   *activities.ChainRefunds
 	transfers      *activities.Transfers
 	approvals      *activities.Approvals
+	intents        *activities.Intents
 	waits          *activities.DepositWaits
 	reconciliation *activities.Reconciliation
 	rates          *activities.Rates
@@ -206,7 +219,7 @@ var (
 func Activities(queue string) []any {
 	switch {
 	case queue == QueueFlows:
-		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, waits, reconciliation, rates, relay}
+		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay}
 	case queue == QueueMomo:
 		return []any{momo, payouts, refunds, float, statement}
 	case queue == QueueWebhooks:

@@ -75,31 +75,32 @@ func ReplenishEscrow(ctx workflow.Context) (EscrowReplenished, error) {
 // for the case that the API crashed after the decision.
 func bringKept(ctx workflow.Context, k exchange.KeptDeposit) bool {
 	c := child{id: ReturnDepositID(k.ExceptionID), summary: ReturnDepositSummary, shown: ReturnDepositAttributes(k.Network, true)}
-	started, err := start(ctx, c, ReturnDeposit, ReturnDepositInput{ExceptionID: k.ExceptionID, Keep: true})
+	started, err := start(ctx, c, ReturnDeposit, ReturnDepositInput{})
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("the flow that moves kept crypto to the treasury could not be started", "exception", k.ExceptionID, "error", err)
 	}
 	return started
 }
 
-// provisionEscrow adds addresses to an exhausted pool for an order, and reports whether to try again. If the pool may not
+// provisionEscrow adds addresses to an exhausted pool for the order that an intent asks for, and reports whether to try again. If the pool may not
 // be extended, or its signer does not answer in time, the order stays refused; the customer may try later.
-func provisionEscrow(ctx workflow.Context, n exchange.Network, order uuid.UUID) bool {
-	in := activities.EscrowRoomInput{Network: n, OrderID: order}
+func provisionEscrow(ctx workflow.Context, intent uuid.UUID) bool {
+	in := activities.IntentInput{IntentID: intent}
 	room, err := step(ctx, database, "Extend the escrow pool", escrow.EscrowRoom, in)
 	if err != nil {
 		return false
 	}
 	for _, id := range room.Make {
-		if err := makeEscrow(ctx, n, id, provisionBudget); err != nil {
+		if err := makeEscrow(ctx, room.Network, id, provisionBudget); err != nil {
 			return false
 		}
 	}
 	return room.MayProvision
 }
 
-// makeEscrow creates a wallet of the pool. It is idempotent by the wallet's id.
-func makeEscrow(ctx workflow.Context, n exchange.Network, id uuid.UUID, budget time.Duration) error {
-	_, err := step(ctx, signer(n).within(budget), "Create an escrow wallet", wallets.MakeWallet, exchange.EscrowWallet(id, n))
+// makeEscrow creates the wallet that a row asks for. It is idempotent by the row's id, which is the wallet's.
+func makeEscrow(ctx workflow.Context, n exchange.Network, request uuid.UUID, budget time.Duration) error {
+	in := activities.EscrowWalletInput{RequestID: request}
+	_, err := step(ctx, signer(n).within(budget), "Create an escrow wallet", wallets.MakeEscrowWallet, in)
 	return err
 }

@@ -80,14 +80,35 @@ func (p *pools) CreateKey(_ context.Context, wallet uuid.UUID, n exchange.Networ
 	return "address", exchange.SealedKey{WalletID: wallet}, p.away[n]
 }
 
-func (p *pools) CreateWallet(_ context.Context, r exchange.WalletRequest, address string, _ exchange.SealedKey) (exchange.Wallet, error) {
-	if r.Purpose != exchange.HouseEscrow || r.OwnerType != exchange.OwnerTreasury || r.Type != exchange.Hot || r.OwnerID != uuid.Nil {
-		return exchange.Wallet{}, exchange.Errorf(exchange.CodeInvalid, "%+v is no wallet of the pool", r)
+// EscrowRequestNetwork finds the request among the demands, or among those that an order made.
+func (p *pools) EscrowRequestNetwork(_ context.Context, request uuid.UUID) (exchange.Network, error) {
+	for _, d := range p.demand {
+		if slices.Contains(d.Make, request) {
+			return d.Network, nil
+		}
 	}
-	if !slices.Contains(p.made[r.Network], r.ID) {
-		p.made[r.Network] = append(p.made[r.Network], r.ID)
+	return exchange.Tron, nil
+}
+
+func (p *pools) CreateEscrowWallet(ctx context.Context, request uuid.UUID, address string, _ exchange.SealedKey) (exchange.Wallet, error) {
+	n, err := p.EscrowRequestNetwork(ctx, request)
+	if !slices.Contains(p.made[n], request) {
+		p.made[n] = append(p.made[n], request)
 	}
-	return exchange.Wallet{ID: r.ID, Address: address}, nil
+	return exchange.Wallet{ID: request, Address: address}, err
+}
+
+func (p *pools) AskedWallet(context.Context, exchange.Asked) (exchange.WalletRequest, error) {
+	return exchange.WalletRequest{}, errAway
+}
+
+func (p *pools) CreateWallet(context.Context, exchange.Asked, string, exchange.SealedKey) (exchange.Wallet, error) {
+	return exchange.Wallet{}, errAway
+}
+
+// AskedOrder is an order on TRON.
+func (p *pools) AskedOrder(context.Context, exchange.Asked) (exchange.OrderRequest, error) {
+	return exchange.OrderRequest{ID: id(1), Network: exchange.Tron}, nil
 }
 
 // replenish runs one round of the flow.
@@ -106,7 +127,7 @@ func (p *pools) replenish(t *testing.T) workflows.EscrowReplenished {
 
 // provision does what the flow of an order does that found no address.
 func provision(ctx workflow.Context) (bool, error) {
-	return workflows.ProvisionEscrow(ctx, exchange.Tron, id(1)), nil
+	return workflows.ProvisionEscrow(ctx, id(1)), nil
 }
 
 func (p *pools) provisions(t *testing.T) bool {
@@ -200,12 +221,15 @@ func TestKeptCryptoIsBroughtToTheTreasury(t *testing.T) {
 	t.Parallel()
 	p := newPools()
 	p.kept = []exchange.KeptDeposit{{ExceptionID: id(3), Network: exchange.Solana}, {ExceptionID: id(4), Network: exchange.Tron}}
-	var begun []workflows.ReturnDepositInput
-	p.env.RegisterWorkflowWithOptions(func(_ workflow.Context, in workflows.ReturnDepositInput) (workflows.ReturnDepositResult, error) {
-		begun = append(begun, in)
+	var begun []string
+	p.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, in workflows.ReturnDepositInput) (workflows.ReturnDepositResult, error) {
+		if in != (workflows.ReturnDepositInput{}) {
+			t.Errorf("begun with %+v, which asks for a return", in)
+		}
+		begun = append(begun, workflow.GetInfo(ctx).WorkflowExecution.ID)
 		return workflows.ReturnDepositResult{}, nil
 	}, workflow.RegisterOptions{Name: workflows.TypeReturnDeposit})
-	want := []workflows.ReturnDepositInput{{ExceptionID: id(3), Keep: true}, {ExceptionID: id(4), Keep: true}}
+	want := []string{workflows.ReturnDepositID(id(3)), workflows.ReturnDepositID(id(4))}
 	if out := p.replenish(t); out.Moved != 2 || !slices.Equal(begun, want) {
 		t.Errorf("%+v, begun %+v", out, begun)
 	}

@@ -9,13 +9,10 @@ import (
 	"kivuko/exchange"
 )
 
-// ReturnDepositInput starts the flow. With Keep the crypto goes to the treasury; otherwise it is returned as an operator
-// asked in the request.
+// ReturnDepositInput starts the flow. The crypto is returned as the stored request of an operator asks. Without a request
+// it goes to the treasury, if the exception was decided so.
 type ReturnDepositInput struct {
-	ExceptionID uuid.UUID `json:"exception_id"`
-	RequestID   uuid.UUID `json:"request_id,omitzero"`
-	Actor       Actor     `json:"actor,omitzero"`
-	Keep        bool      `json:"keep,omitempty"`
+	RequestID uuid.UUID `json:"request_id,omitzero"`
 }
 
 // ReturnDepositResult is how the flow ended.
@@ -54,13 +51,19 @@ func ReturnDeposit(ctx workflow.Context, in ReturnDepositInput) (ReturnDepositRe
 type returnDeposit struct {
 	flow
 	in        ReturnDepositInput
+	exception uuid.UUID
 	approvals refundApprovals
 	refund    activities.RefundOpened
 }
 
 func (f *returnDeposit) handlers(ctx workflow.Context) error {
+	id, err := returnDepositForm.object(ctx)
+	if err != nil {
+		return err
+	}
+	f.exception = id
 	h := &handlers{ctx: ctx}
-	h.err = f.reach(ctx, ReturnDepositID(f.in.ExceptionID), "payment exception "+f.in.ExceptionID.String(), of(activities.ObjectException, f.in.ExceptionID))
+	h.err = f.reach(ctx, ReturnDepositID(id), "payment exception "+id.String(), of(activities.ObjectException, id))
 	h.update(UpdateOpen, "Answers when the refund is open, or the payment to the treasury is approved.", f.onOpen, nil)
 	f.approvals.open(h, f.commands)
 	return h.err
@@ -74,10 +77,10 @@ func (f *returnDeposit) onOpen(ctx workflow.Context) (RefundOpenedAck, error) {
 }
 
 func (f *returnDeposit) run(ctx workflow.Context) ReturnDepositResult {
-	if f.in.Keep {
+	if f.in.RequestID == uuid.Nil {
 		return f.keep(ctx)
 	}
-	in := activities.OpenChainRefundInput{ExceptionID: f.in.ExceptionID, RequestID: f.in.RequestID, Actor: f.in.Actor}
+	in := activities.OpenChainRefundInput{ExceptionID: f.exception, RequestID: f.in.RequestID}
 	f.refund = begin(ctx, f, "Open the refund", chainRefunds.OpenChainRefund, in)
 	if f.refusal != nil {
 		return ReturnDepositResult{Outcome: OutcomeRefused}
@@ -89,7 +92,7 @@ func (f *returnDeposit) run(ctx workflow.Context) ReturnDepositResult {
 
 // keep moves crypto that we keep to the treasury.
 func (f *returnDeposit) keep(ctx workflow.Context) ReturnDepositResult {
-	in := activities.ExceptionInput{ExceptionID: f.in.ExceptionID}
+	in := activities.ExceptionInput{ExceptionID: f.exception}
 	p := begin(ctx, f, "Approve the payment to the treasury", sweeps.ApproveKeptSweep, in)
 	switch {
 	case f.refusal != nil:
@@ -105,7 +108,7 @@ func (f *returnDeposit) keep(ctx workflow.Context) ReturnDepositResult {
 
 // sweep has the payment to the treasury carried out, and waits for an operator when no transaction can be made.
 func (f *returnDeposit) sweep(ctx workflow.Context, p activities.PaymentApproved) bool {
-	in := CryptoPayoutInput{PaymentID: p.PaymentID, ExceptionID: f.in.ExceptionID, Network: p.Network}
+	in := CryptoPayoutInput{PaymentID: p.PaymentID, ExceptionID: f.exception, Network: p.Network}
 	c := child{
 		summary: "Move crypto to the treasury", priority: fairness(priorityOrder, uuid.Nil),
 		shown: attributes(StageSweep, WaitsForChain, AttrNetwork.ValueSet(string(p.Network))), resumed: &f.resumed,

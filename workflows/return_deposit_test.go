@@ -27,7 +27,7 @@ func newReturn(t testing.TB) *returnHarness {
 	t.Helper()
 	w := &returnHarness{saleHarness: newSale(t)}
 	w.request.RefundAddress = ""
-	if _, err := w.store.Store.OpenOffRamp(t.Context(), w.request, storetest.PrincipalOf(w.market.Customer)); err != nil {
+	if _, err := storetest.OpenOffRamp(t.Context(), w.store.Store, w.request, storetest.PrincipalOf(w.market.Customer)); err != nil {
 		t.Fatal(err)
 	}
 	w.record(true, exchange.ChainMovement{TxID: txOf(1), From: depositor, To: w.order().EscrowAddress, Amount: money.Must(money.USDC, "10")})
@@ -37,7 +37,7 @@ func newReturn(t testing.TB) *returnHarness {
 			t.Fatalf("the deposit was taken as %q, %v", taken.Verdict, err)
 		}
 	}
-	if _, err := w.store.Store.CloseOffRamp(t.Context(), w.request.ID, exchange.DetailExpired, exchange.System("flow")); err != nil {
+	if _, err := w.store.Store.CloseOffRamp(t.Context(), w.request.ID, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	w.asked = w.asks(elsewhere)
@@ -97,7 +97,10 @@ func (w *returnHarness) play(t *testing.T, keep bool) workflows.ReturnDepositRes
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.ReturnDepositID(w.exception), TaskQueue: workflows.QueueFlows})
 	w.ends()
 	w.at(0, func() { w.env.UpdateWorkflow(workflows.UpdateOpen, "open", w.answer("open")) })
-	in := workflows.ReturnDepositInput{ExceptionID: w.exception, RequestID: w.asked, Actor: workflows.Actor{UserID: w.officer.UserID, Role: w.officer.Role}, Keep: keep}
+	in := workflows.ReturnDepositInput{RequestID: w.asked}
+	if keep {
+		in.RequestID = uuid.Nil
+	}
 	w.env.ExecuteWorkflow(workflows.ReturnDeposit, in)
 	if !w.env.IsWorkflowCompleted() || w.env.GetWorkflowError() != nil {
 		t.Fatalf("the flow ended: %t, %v", w.env.IsWorkflowCompleted(), w.env.GetWorkflowError())

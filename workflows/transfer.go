@@ -27,9 +27,10 @@ func Transfer(ctx workflow.Context, in TransferInput) (TransferResult, error) {
 // network change the row meanwhile.
 type transfer struct {
 	flow
-	in       TransferInput
-	row      activities.OpenedTransfer
-	lapsesAt time.Time
+	in         TransferInput
+	transferID uuid.UUID
+	row        activities.OpenedTransfer
+	lapsesAt   time.Time
 
 	imports  int  // imports of a transaction signed offline that are under way
 	imported bool // a cold wallet's transaction, signed offline, is stored
@@ -70,12 +71,12 @@ func (f *transfer) over() bool {
 }
 
 func (f *transfer) named() activities.TransferInput {
-	return activities.TransferInput{TransferID: f.in.Request.ID}
+	return activities.TransferInput{TransferID: f.transferID}
 }
 
 // open writes the transfer and shows it.
 func (f *transfer) open(ctx workflow.Context) {
-	in := activities.OpenTransferInput{Request: f.in.Request, Actor: f.in.Actor}
+	in := activities.IntentInput{IntentID: f.in.IntentID}
 	f.row = open(ctx, &f.flow, "Open the transfer", transfers.OpenTransfer, in, nil)
 	if f.refusal != nil {
 		return
@@ -183,7 +184,7 @@ func (f *transfer) held(ctx workflow.Context) {
 // giveUp returns the money by an operator's command. While a transaction may still move it the store refuses, and the flow
 // goes on with the state of the row.
 func (f *transfer) giveUp(ctx workflow.Context, proof activities.Proof) {
-	if err := f.withdraw(ctx, proof.Actor()); err != nil {
+	if err := f.withdraw(ctx, proof.Behalf()); err != nil {
 		workflow.GetLogger(ctx).Error("the transfer's money could not be returned", "error", err)
 		f.refresh(ctx)
 		return

@@ -51,11 +51,11 @@ func (f *transfer) ready(ctx workflow.Context) error {
 	return nil
 }
 
-func (f *transfer) onPayload(ctx workflow.Context, a Actor) (TransferAck, error) {
+func (f *transfer) onPayload(ctx workflow.Context, ref IntentRef) (TransferAck, error) {
 	if err := f.ready(ctx); err != nil {
 		return TransferAck{}, err
 	}
-	in := activities.ColdInput{PaymentID: f.row.PaymentID, Actor: a}
+	in := activities.ColdInput{PaymentID: f.row.PaymentID, Behalf: activities.Behalf{IntentID: ref.IntentID}}
 	for range maxNoncePayments {
 		out, err := step(ctx, offline(f.row.Network), "Prepare a transaction for offline signing", cold.DraftColdPayment, in)
 		if err != nil {
@@ -91,11 +91,11 @@ func (f *transfer) moveNonce(ctx workflow.Context, payment uuid.UUID) error {
 }
 
 // withdraw makes sure that no payload that was issued can still be included in a block. The money is returned only after that.
-func (f *transfer) withdraw(ctx workflow.Context, a Actor) error {
+func (f *transfer) withdraw(ctx workflow.Context, asked activities.Behalf) error {
 	if !f.cold() || f.stage() != StagePayout || f.row.PaymentID == uuid.Nil {
 		return nil
 	}
-	in := activities.ColdInput{PaymentID: f.row.PaymentID, Actor: a}
+	in := activities.ColdInput{PaymentID: f.row.PaymentID, Behalf: asked}
 	out, err := step(ctx, offline(f.row.Network), "Invalidate the issued transaction", cold.CloseColdPayment, in)
 	if err != nil {
 		return passOn(err)
@@ -107,13 +107,13 @@ func (f *transfer) withdraw(ctx workflow.Context, a Actor) error {
 }
 
 // onImport stores the signed transaction and lets the flow deliver it.
-func (f *transfer) onImport(ctx workflow.Context, s SignedElsewhere) (TransferAck, error) {
+func (f *transfer) onImport(ctx workflow.Context, ref IntentRef) (TransferAck, error) {
 	if err := f.ready(ctx); err != nil {
 		return TransferAck{}, err
 	}
 	f.imports++
 	defer func() { f.imports-- }()
-	in := activities.ColdImport{PaymentID: f.row.PaymentID, Raw: s.Raw, Actor: s.Actor}
+	in := activities.ColdInput{PaymentID: f.row.PaymentID, Behalf: activities.Behalf{IntentID: ref.IntentID}}
 	out, err := step(ctx, offline(f.row.Network), "Import the signed transaction", cold.ImportColdPayment, in)
 	if err != nil {
 		return TransferAck{}, passOn(err)

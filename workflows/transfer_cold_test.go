@@ -80,11 +80,16 @@ func (w *transferHarness) draft(ctx context.Context, payment uuid.UUID) (exchang
 	return w.store.SaveColdDraft(ctx, d, w.officer)
 }
 
-func (w *transferHarness) importCold(ctx context.Context, in activities.ColdImport) (activities.SignedPayment, error) {
-	if string(in.Raw) == "too late" {
+func (w *transferHarness) importCold(ctx context.Context, in activities.ColdInput) (activities.SignedPayment, error) {
+	asked, err := w.store.Intent(ctx, in.Behalf.IntentID)
+	if err != nil {
+		return activities.SignedPayment{}, activities.Failure(ctx, err)
+	}
+	signed, err := exchange.SignedOfflineOf(asked)
+	if string(signed.Raw) == "too late" {
 		w.awaitCancelled(ctx)
 	}
-	if string(in.Raw) != "good" {
+	if err != nil || string(signed.Raw) != "good" {
 		return activities.SignedPayment{}, activities.Failure(ctx, exchange.Invalid(exchange.FieldError{Pointer: "/signed_transaction", Code: "transaction", Message: "is another"}))
 	}
 	if !w.durable() {
@@ -152,11 +157,11 @@ func (w *transferHarness) signedElsewhere(ctx context.Context, payment uuid.UUID
 
 // brings imports signed bytes under the name of a request.
 func (w *transferHarness) brings(name, raw string) {
-	w.env.UpdateWorkflow(workflows.UpdateImport, name, w.answer(name), workflows.SignedElsewhere{Raw: []byte(raw), Actor: w.sender()})
+	w.env.UpdateWorkflow(workflows.UpdateImport, name, w.answer(name), w.asksOf(exchange.IntendColdImport, exchange.SignedOffline{Raw: []byte(raw)}.Terms()))
 }
 
 func (w *transferHarness) asksPayload(name string) {
-	w.env.UpdateWorkflow(workflows.UpdatePayload, name, w.answer(name), w.sender())
+	w.env.UpdateWorkflow(workflows.UpdatePayload, name, w.answer(name), w.asksOf(exchange.IntendColdPayload, nil))
 }
 
 func TestColdTransfers(t *testing.T) {

@@ -14,14 +14,18 @@ import (
 
 // handlers registers every handler before the first wait.
 func (f *transfer) handlers(ctx workflow.Context) error {
-	id, cold := f.in.Request.ID, func(Actor) error { return f.admitCold() }
+	id, err := transferForm.object(ctx)
+	if err != nil {
+		return err
+	}
+	f.transferID = id
+	cold := func(IntentRef) error { return f.admitCold() }
 	h := &handlers{ctx: ctx}
 	h.err = f.reach(ctx, TransferID(id), "transfer "+id.String(), of(activities.ObjectTransfer, id))
 	h.update(UpdateOpen, "Answers when the transfer is stored, or refused.", f.onOpen, nil)
 	h.update(UpdateCancel, "Cancels the transfer before anything is signed.", f.onCancel, f.admitCancel)
 	h.update(UpdatePayload, "An officer requests the transaction of a cold wallet, to sign it offline.", f.onPayload, cold)
-	h.update(UpdateImport, "An officer imports the transaction of a cold wallet, signed offline.", f.onImport,
-		func(SignedElsewhere) error { return f.admitCold() })
+	h.update(UpdateImport, "An officer imports the transaction of a cold wallet, signed offline.", f.onImport, cold)
 	(&approvalHandler[TransferAck]{
 		commands: f.commands, prove: f.prove, note: noteDecision, about: func() uuid.UUID { return id },
 		admit: func(ApprovalRef) error { return f.admitDecision() },
@@ -60,7 +64,7 @@ func (f *transfer) onOpen(ctx workflow.Context) (TransferOpened, error) {
 	return TransferOpened{TransferID: f.row.TransferID}, nil
 }
 
-func (f *transfer) admitCancel(Actor) error {
+func (f *transfer) admitCancel(IntentRef) error {
 	if f.refusal != nil || (f.opened && exchange.TransferMachine.Terminal(f.row.Status)) {
 		return refuse(exchange.CodeStateConflict, "The transfer can't be cancelled any more.")
 	}
@@ -68,14 +72,17 @@ func (f *transfer) admitCancel(Actor) error {
 }
 
 // onCancel asks the database: only its rows show whether something was signed. The flow goes on with the state of the row.
-func (f *transfer) onCancel(ctx workflow.Context, a Actor) (TransferAck, error) {
+func (f *transfer) onCancel(ctx workflow.Context, ref IntentRef) (TransferAck, error) {
 	if err := f.hasOpened(ctx); err != nil {
 		return TransferAck{}, err
 	}
-	if err := f.withdraw(ctx, a); err != nil {
+	if err := checkIntent(ctx, ref, exchange.IntendTransferCancel); err != nil {
 		return TransferAck{}, err
 	}
-	in := activities.CancelTransferInput{TransferID: f.in.Request.ID, Actor: a}
+	if err := f.withdraw(ctx, activities.Behalf{IntentID: ref.IntentID}); err != nil {
+		return TransferAck{}, err
+	}
+	in := activities.CancelTransferInput{TransferID: f.transferID, IntentID: ref.IntentID}
 	s, err := step(ctx, database, "Cancel the transfer", transfers.CancelTransfer, in)
 	if err != nil {
 		return TransferAck{}, passOn(err)
@@ -90,7 +97,7 @@ func (f *transfer) finish(ctx workflow.Context) (TransferResult, error) {
 		return TransferResult{}, err
 	}
 	if f.row.Status == "" { // refused
-		return TransferResult{TransferID: f.in.Request.ID, Detail: words(f.refusal)}, nil
+		return TransferResult{TransferID: f.transferID, Detail: words(f.refusal)}, nil
 	}
 	f.showState(ctx)
 	return TransferResult{TransferID: f.row.TransferID, Status: f.row.Status, Detail: f.row.Detail}, nil

@@ -148,7 +148,7 @@ func (w *transferHarness) play(t checker) workflows.TransferResult {
 	t.Helper()
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.TransferID(w.ask.ID), TaskQueue: workflows.QueueFlows})
 	w.env.RegisterDelayedCallback(func() { w.env.UpdateWorkflow(workflows.UpdateOpen, w.ask.ID.String(), w.answer("open")) }, 0)
-	w.env.ExecuteWorkflow(workflows.Transfer, workflows.TransferInput{Request: w.ask, Actor: w.sender()})
+	w.env.ExecuteWorkflow(workflows.Transfer, workflows.TransferInput{IntentID: w.intends(exchange.IntendTransfer, w.ask.ID, w.ask.ID, w.ask.Terms(), w.sender()).IntentID})
 	if !w.env.IsWorkflowCompleted() {
 		t.Fatal("the flow did not end")
 	}
@@ -187,8 +187,13 @@ func (w *transferHarness) checkConsistent(t checker, r workflows.TransferResult)
 	}
 }
 
-func (w *transferHarness) sender() workflows.Actor {
-	return workflows.Actor{UserID: w.ask.RequestedBy, Role: exchange.RoleCustomer}
+func (w *transferHarness) sender() exchange.Principal {
+	return exchange.Principal{UserID: w.ask.RequestedBy, Role: exchange.RoleCustomer}
+}
+
+// asksOf writes down what the sender asks of the transfer's flow.
+func (w *transferHarness) asksOf(kind exchange.IntentKind, terms exchange.Terms) workflows.IntentRef {
+	return w.intends(kind, uuid.New(), w.ask.ID, terms, w.sender())
 }
 
 // token gives an officer, identified by a number from 1, the right to one decision.
@@ -215,7 +220,7 @@ func (w *transferHarness) knock(signal, token string) {
 }
 
 func (w *transferHarness) cancel() {
-	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.sender())
+	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.asksOf(exchange.IntendTransferCancel, nil))
 }
 
 // order gives an operator's command about the transfer.

@@ -15,8 +15,8 @@ func (r transferRows) around(call string, do func() (exchange.Transfer, error)) 
 	return result(r.w.store, call, do)
 }
 
-func (r transferRows) OpenTransfer(ctx context.Context, ask exchange.TransferRequest, by exchange.Principal) (exchange.Transfer, error) {
-	return r.around("OpenTransfer", func() (exchange.Transfer, error) { return r.w.store.OpenTransfer(ctx, ask, by) })
+func (r transferRows) OpenTransfer(ctx context.Context, a exchange.Asked) (exchange.Transfer, error) {
+	return r.around("OpenTransfer", func() (exchange.Transfer, error) { return r.w.store.OpenTransfer(ctx, a) })
 }
 
 func (r transferRows) TransferByID(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
@@ -46,8 +46,8 @@ func (r transferRows) SetTransferDetail(ctx context.Context, id uuid.UUID, detai
 	return r.around("SetTransferDetail", func() (exchange.Transfer, error) { return r.w.store.SetTransferDetail(ctx, id, detail) })
 }
 
-func (r transferRows) CancelTransfer(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) (exchange.Transfer, error) {
-	return r.around("CancelTransfer", func() (exchange.Transfer, error) { return r.w.store.CancelTransfer(ctx, id, detail, by) })
+func (r transferRows) CancelTransfer(ctx context.Context, id uuid.UUID, a exchange.Asked) (exchange.Transfer, error) {
+	return r.around("CancelTransfer", func() (exchange.Transfer, error) { return r.w.store.CancelTransfer(ctx, id, a) })
 }
 
 func (r transferRows) LapseTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
@@ -60,6 +60,10 @@ func (r transferRows) GiveUpTransfer(ctx context.Context, id uuid.UUID, by excha
 
 func (r transferRows) Decide(ctx context.Context, id uuid.UUID, token string, action exchange.ApprovalAction) (exchange.Transfer, error) {
 	return r.around("Decide", func() (exchange.Transfer, error) { return r.w.store.Decide(ctx, id, token, action) })
+}
+
+func (r transferRows) Acting(ctx context.Context, a exchange.Asked) (exchange.Principal, error) {
+	return r.w.store.Acting(ctx, a)
 }
 
 // RecordRefusedDecision keeps the code as well.

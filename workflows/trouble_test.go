@@ -8,6 +8,7 @@ import (
 
 	"kivuko/activities"
 	"kivuko/exchange"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
@@ -362,8 +363,8 @@ func lateAfter(t *testing.T, detail string) (*harness, exchange.PaymentAttempt) 
 // failsSoftly opens an order whose prompt fails softly and which ends with the detail; without one it goes on waiting.
 func (w *harness) failsSoftly(r exchange.OrderRequest, detail string) exchange.PaymentAttempt {
 	w.t.Helper()
-	ctx, actor := w.t.Context(), w.actor().Principal()
-	o, err := w.store.OpenOrder(ctx, r, actor)
+	ctx := w.t.Context()
+	o, err := storetest.OpenOrder(ctx, w.store.Store, r, w.customer())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -377,7 +378,7 @@ func (w *harness) failsSoftly(r exchange.OrderRequest, detail string) exchange.P
 		a, err = w.store.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"})
 	}
 	if err == nil && detail != "" {
-		_, err = w.store.CloseOrder(ctx, o.ID, exchange.OrderCancelled, detail, actor)
+		_, err = w.store.CloseOrder(ctx, o.ID, exchange.OrderCancelled, detail, exchange.Asked{})
 	}
 	if err != nil {
 		w.t.Fatal(err)

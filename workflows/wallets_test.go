@@ -52,7 +52,9 @@ func (w *harness) wallet() exchange.Wallet {
 // create runs the flow once and returns its result.
 func (w *harness) create(r exchange.WalletRequest) (workflows.WalletCreated, error) {
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.WalletID(r.ID), TaskQueue: workflows.QueueFlows})
-	w.env.ExecuteWorkflow(workflows.CreateWallet, r)
+	by := exchange.Principal{UserID: r.CreatedBy, Role: exchange.RoleVendor}
+	in := workflows.CreateWalletInput{IntentID: w.intends(exchange.IntendWallet, r.ID, r.ID, r.Terms(), by).IntentID}
+	w.env.ExecuteWorkflow(workflows.CreateWallet, in)
 	if err := w.env.GetWorkflowError(); err != nil {
 		return workflows.WalletCreated{}, err
 	}
@@ -189,7 +191,7 @@ func TestKeysAreMadeOnTheQueueOfTheirNetwork(t *testing.T) {
 	t.Parallel()
 	for _, n := range exchange.Networks() {
 		w := newHarness(t)
-		var queues []string
+		var queues []string // of the activities that are not local
 		w.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
 			queues = append(queues, info.ActivityType.Name+" on "+info.TaskQueue)
 		})

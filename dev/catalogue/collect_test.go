@@ -46,9 +46,8 @@ func TestCatalogue01_NoOtherPromptInDoubt(t *testing.T) {
 	t.Parallel()
 	each(t, map[string]string{"answered with 500": "47", "connection breaks and nothing comes": "23"}, func(w *harness, magic string) {
 		r := w.request(magic)
-		again := workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}
 		o := w.buy(r, after(2*time.Second, func(env *testsuite.TestWorkflowEnvironment) {
-			env.UpdateWorkflow(workflows.UpdateRetryPayment, "again", w.answer("again"), again)
+			env.UpdateWorkflow(workflows.UpdateRetryPayment, "again", w.answer("again"), w.asks(r, exchange.IntendPrompt))
 		}))
 		w.completed(o)
 		if code := exchange.CodeOf(workflows.AsExchangeError(w.answers["again"])); code != exchange.CodeStateConflict {
@@ -143,10 +142,9 @@ func TestCatalogue05_LateSuccessAfterACancellation(t *testing.T) {
 	t.Parallel()
 	each(t, lateSuccess, func(w *harness, magic string) {
 		r := w.request(magic)
-		by := workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}
 		o := w.buy(r,
 			after(4*time.Minute, func(env *testsuite.TestWorkflowEnvironment) {
-				env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), by)
+				env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.asks(r, exchange.IntendPurchaseCancel))
 			}),
 			after(10*time.Minute, func(*testsuite.TestWorkflowEnvironment) { w.late() }))
 		w.is(o, exchange.OrderCancelled, exchange.DetailCancelled)

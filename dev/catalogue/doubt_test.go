@@ -79,7 +79,7 @@ func TestCatalogue18_TheCredentialIsRefused(t *testing.T) {
 	if n := w.sent.Load(); n != 2 {
 		t.Errorf("%d payouts were sent with a credential that is refused", n)
 	}
-	if _, err := w.store.OpenOffRamp(t.Context(), w.sale("00"), storetest.By); exchange.CodeOf(err) != exchange.CodeSuspended {
+	if _, err := storetest.OpenOffRamp(t.Context(), w.store, w.sale("00"), storetest.By); exchange.CodeOf(err) != exchange.CodeSuspended {
 		t.Errorf("a sale is opened although it can't be paid out: %v", err)
 	}
 	officer := storetest.User(t, w.store, exchange.RoleTreasury)

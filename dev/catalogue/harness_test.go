@@ -202,6 +202,7 @@ func (w *harness) register(env *testsuite.TestWorkflowEnvironment) {
 	r := w.store
 	asked := patient{w.client, w}
 	env.RegisterActivity(&activities.Orders{Store: r})
+	env.RegisterActivity(&activities.Intents{Store: r})
 	env.RegisterActivity(&activities.Momo{Store: r, Operator: asked, Provider: provider, Now: w.now})
 	env.RegisterActivity(&activities.Refunds{Store: r})
 	env.RegisterActivity(&activities.Payouts{Store: r, Operator: asked, Provider: provider, CallbackKey: []byte(callbackKey), Now: w.now})
@@ -268,10 +269,32 @@ func (w *harness) request(magic string) exchange.OrderRequest {
 // phone returns the number with a fault of the operator.
 func phone(magic string) string { return "2547000000" + magic }
 
+// intends writes down a request as the API does. The intent has the id of the order.
+func (w *harness) intends(r exchange.OrderRequest, kind exchange.IntentKind) uuid.UUID {
+	w.t.Helper()
+	return w.ask(r, kind, r.ID, r.Terms())
+}
+
+// asks writes down what the customer asks of the flow of an order.
+func (w *harness) asks(r exchange.OrderRequest, kind exchange.IntentKind) workflows.IntentRef {
+	w.t.Helper()
+	return workflows.IntentRef{IntentID: w.ask(r, kind, uuid.New(), nil)}
+}
+
+func (w *harness) ask(r exchange.OrderRequest, kind exchange.IntentKind, request uuid.UUID, terms exchange.Terms) uuid.UUID {
+	w.t.Helper()
+	by := exchange.Principal{UserID: r.CustomerID, Role: exchange.RoleCustomer}
+	a, err := storetest.Ask(w.t.Context(), w.store, kind, request, r.ID, terms, by)
+	if err != nil {
+		w.t.Errorf("write the intent %s: %v", kind, err)
+	}
+	return a.IntentID
+}
+
 // buy plays an order to its end.
 func (w *harness) buy(r exchange.OrderRequest, script ...func(*testsuite.TestWorkflowEnvironment)) exchange.Order {
 	w.t.Helper()
-	in := workflows.OnRampInput{Request: r, Actor: workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}}
+	in := workflows.OnRampInput{IntentID: w.intends(r, exchange.IntendPurchase)}
 	w.play(workflows.OnRampID(r.ID), workflows.OnRamp, in, func(env *testsuite.TestWorkflowEnvironment) {
 		env.RegisterDelayedCallback(func() { env.UpdateWorkflow(workflows.UpdateOpen, r.ID.String(), w.answer("open")) }, 0)
 		for _, s := range script {

@@ -22,7 +22,7 @@ const credentialNumbers = 3
 
 // crowd is what pays out to many phones at once.
 type crowd struct {
-	Sales   []workflows.OffRampInput
+	Sales   []workflows.OffRampInput // whose intents have the ids of their orders
 	Refunds []workflows.LatePaymentInput
 }
 
@@ -33,7 +33,7 @@ func together(ctx workflow.Context, all crowd) error {
 		return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueFlows})
 	}
 	for _, in := range all.Sales {
-		workflow.ExecuteChildWorkflow(as(workflows.OffRampID(in.Request.ID)), workflows.OffRamp, in)
+		workflow.ExecuteChildWorkflow(as(workflows.OffRampID(in.IntentID)), workflows.OffRamp, in)
 	}
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		_ = workflow.Sleep(ctx, firstPayouts)
@@ -57,7 +57,7 @@ const firstPayouts = 63 * time.Second
 func (w *harness) owes(m storetest.Market, magic string) workflows.LatePaymentInput {
 	w.t.Helper()
 	by := storetest.PrincipalOf(m.Customer)
-	o, err := w.store.OpenOrder(w.t.Context(), exchange.OrderRequest{
+	o, err := storetest.OpenOrder(w.t.Context(), w.store, exchange.OrderRequest{
 		ID: storetest.NewID(w.t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: money.Must(money.USDT, bought), Phone: phone(magic),
 	}, by)
 	if err != nil {
@@ -65,7 +65,7 @@ func (w *harness) owes(m storetest.Market, magic string) workflows.LatePaymentIn
 	}
 	a := storetest.Attempt(w.t, w.store, o)
 	if _, err = w.store.RecordFailure(w.t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"}); err == nil {
-		_, err = w.store.CloseOrder(w.t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailCancelled, by)
+		_, err = w.store.CloseOrder(w.t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailCancelled, exchange.Asked{})
 	}
 	if err == nil {
 		_, err = w.store.AcceptPayment(w.t.Context(), a.ID, storetest.Paid(w.t, o.Price.Fiat), w.now())
@@ -99,7 +99,7 @@ func TestCatalogue18_EveryNumberAtOnce(t *testing.T) {
 		storetest.Gas(t, w.store, escrow.ID, money.Must(money.TRX, "100"))
 	}
 	for _, r := range all {
-		in.Sales = append(in.Sales, workflows.OffRampInput{Request: r, Actor: workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}})
+		in.Sales = append(in.Sales, workflows.OffRampInput{IntentID: w.intends(r, exchange.IntendSale)})
 	}
 	officer := storetest.PrincipalOf(storetest.User(t, w.store, exchange.RoleTreasury))
 	closings := 0

@@ -65,7 +65,7 @@ func (w *harness) sell(r exchange.OrderRequest, script ...func(*testsuite.TestWo
 // resumes plays a sale from its beginning, as after a reset: steps that its rows show as done are not repeated.
 func (w *harness) resumes(r exchange.OrderRequest, script ...func(*testsuite.TestWorkflowEnvironment)) exchange.Order {
 	w.t.Helper()
-	in := workflows.OffRampInput{Request: r, Actor: workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}}
+	in := workflows.OffRampInput{IntentID: w.intends(r, exchange.IntendSale)}
 	w.play(workflows.OffRampID(r.ID), workflows.OffRamp, in, func(env *testsuite.TestWorkflowEnvironment) {
 		env.RegisterDelayedCallback(func() { env.UpdateWorkflow(workflows.UpdateOpen, r.ID.String(), w.answer("open")) }, 0)
 		for _, s := range script {

@@ -23,7 +23,7 @@ func TestCatalogue10_BothPromptsArePaid(t *testing.T) {
 		w.fault(map[string]string{"33": "late_success_1037", "35": "late_success_1019"}[magic], sandbox.OpPrompt)
 		o := w.buy(r,
 			after(2*time.Minute, func(env *testsuite.TestWorkflowEnvironment) {
-				env.UpdateWorkflow(workflows.UpdateRetryPayment, "again", w.answer("again"), workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer})
+				env.UpdateWorkflow(workflows.UpdateRetryPayment, "again", w.answer("again"), w.asks(r, exchange.IntendPrompt))
 			}),
 			after(30*time.Minute, func(*testsuite.TestWorkflowEnvironment) { w.late() }),
 			after(time.Hour, func(env *testsuite.TestWorkflowEnvironment) { w.decide(env, activities.VerbRefund, "") }))
@@ -246,7 +246,7 @@ func TestCatalogue23_TimesAreNairobis(t *testing.T) {
 // refused plays an order that is not opened, and returns the error.
 func (w *harness) refused(r exchange.OrderRequest) error {
 	w.t.Helper()
-	in := workflows.OnRampInput{Request: r, Actor: workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}}
+	in := workflows.OnRampInput{IntentID: w.intends(r, exchange.IntendPurchase)}
 	w.play(workflows.OnRampID(r.ID), workflows.OnRamp, in, func(env *testsuite.TestWorkflowEnvironment) {
 		env.RegisterDelayedCallback(func() { env.UpdateWorkflow(workflows.UpdateOpen, r.ID.String(), w.answer("open")) }, 0)
 	})

@@ -56,7 +56,7 @@ func (o office) wallet(t testing.TB, r exchange.WalletRequest) exchange.Wallet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := o.db.CreateWallet(t.Context(), r, address, key)
+	w, err := storetest.CreateWallet(t.Context(), o.db, r, address, key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type coldOffice struct {
 	customer exchange.User
 	other    exchange.User
 	wallet   exchange.Wallet
-	officer  activities.Actor
+	officer  exchange.Principal
 }
 
 func openColdOffice(t *testing.T, client chain.Client) coldOffice {
@@ -53,20 +53,20 @@ func openColdOffice(t *testing.T, client chain.Client) coldOffice {
 	maker := keys.Maker{Vault: sealer, Networks: map[exchange.Network]keys.Addresser{r.Network: client}}
 	address, key, err := maker.CreateKey(t.Context(), r.ID, r.Network)
 	if err == nil {
-		o.wallet, err = o.db.CreateWallet(t.Context(), r, address, key)
+		o.wallet, err = storetest.CreateWallet(t.Context(), o.db, r, address, key)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.cold = &activities.Cold{Store: o.db, Client: client, Now: time.Now}
-	o.officer = activities.Actor{UserID: storetest.User(t, o.db, exchange.RoleTreasury).ID, Role: exchange.RoleTreasury}
+	o.cold = &activities.Cold{Store: storetest.Flowless{Store: o.db}, Client: client, Now: time.Now}
+	o.officer = storetest.PrincipalOf(storetest.User(t, o.db, exchange.RoleTreasury))
 	return o
 }
 
 // send opens a transfer of the customer and advances it to its approved payment.
 func (o coldOffice) send(t *testing.T, amount string) exchange.Transfer {
 	t.Helper()
-	f, err := o.db.OpenTransfer(t.Context(), exchange.TransferRequest{
+	f, err := storetest.OpenTransfer(t.Context(), o.db, exchange.TransferRequest{
 		ID: storetest.NewID(t), RequestedBy: o.customer.ID, Network: o.client.Network(), Amount: money.Must(money.USDT, amount), Recipient: exchange.Recipient{UserID: o.other.ID},
 	}, storetest.PrincipalOf(o.customer))
 	if err == nil {
@@ -89,10 +89,26 @@ func (o coldOffice) completes(t *testing.T, payment uuid.UUID) {
 	}
 }
 
+// asks writes down what the officer asks about a transfer.
+func (o coldOffice) asks(t *testing.T, f exchange.Transfer, kind exchange.IntentKind, terms exchange.Terms) activities.ColdInput {
+	t.Helper()
+	a, err := storetest.Ask(t.Context(), o.db, kind, uuid.New(), f.ID, terms, o.officer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return activities.ColdInput{PaymentID: f.PaymentID, Behalf: activities.Behalf{IntentID: a.IntentID}}
+}
+
+// brings is the import of a signed transaction.
+func (o coldOffice) brings(t *testing.T, f exchange.Transfer, raw []byte) activities.ColdInput {
+	t.Helper()
+	return o.asks(t, f, exchange.IntendColdImport, exchange.SignedOffline{Raw: raw}.Terms())
+}
+
 // draft requests a payload until there is one, and completes the nonce account's payments that it needs first.
 func (o coldOffice) draft(t *testing.T, f exchange.Transfer) exchange.ColdDraft {
 	t.Helper()
-	in := activities.ColdInput{PaymentID: f.PaymentID, Actor: o.officer}
+	in := o.asks(t, f, exchange.IntendColdPayload, nil)
 	for range 3 {
 		out, err := o.cold.DraftColdPayment(t.Context(), in)
 		if err != nil {
@@ -158,7 +174,7 @@ func TestSolanaColdWallet(t *testing.T) {
 		h.Mine(t, 100)
 	}
 	h.faults(t, solananode.Faults{DropNext: dropped})
-	in := activities.ColdImport{PaymentID: f.PaymentID, Raw: raw, Actor: o.officer}
+	in := o.brings(t, f, raw)
 	if out, err := o.cold.ImportColdPayment(t.Context(), in); err != nil || !out.Incomplete {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -173,16 +189,16 @@ func TestSolanaColdWallet(t *testing.T) {
 
 	second := o.send(t, "20")
 	late := o.sign(t, second, o.draft(t, second))
-	in = activities.ColdImport{PaymentID: second.PaymentID, Raw: late, Actor: o.officer}
+	in = o.brings(t, second, late)
 	if out, err := o.cold.ImportColdPayment(t.Context(), in); err != nil || !out.Incomplete {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	closed, err := o.cold.CloseColdPayment(t.Context(), activities.ColdInput{PaymentID: second.PaymentID, Actor: o.officer})
+	closed, err := o.cold.CloseColdPayment(t.Context(), o.asks(t, second, exchange.IntendTransferCancel, nil))
 	if err != nil || closed.NoncePaymentID == uuid.Nil {
 		t.Fatalf("%+v, %v", closed, err)
 	}
 	by := storetest.PrincipalOf(o.customer)
-	if _, err := o.db.CancelTransfer(t.Context(), second.ID, exchange.DetailBySender, by); exchange.CodeOf(err) != exchange.CodeStateConflict {
+	if _, err := storetest.CancelTransfer(t.Context(), o.db, second.ID, by); exchange.CodeOf(err) != exchange.CodeStateConflict {
 		t.Errorf("cancelled before the nonce account was advanced: %v", err)
 	}
 	if out, err := signing.CompleteColdPayment(t.Context(), activities.SignInput{PaymentID: second.PaymentID}); err == nil {
@@ -192,12 +208,12 @@ func TestSolanaColdWallet(t *testing.T) {
 	if _, err := o.cold.ImportColdPayment(t.Context(), in); err == nil {
 		t.Error("accepted after it was withdrawn")
 	}
-	if ended, err := o.db.CancelTransfer(t.Context(), second.ID, exchange.DetailBySender, by); err != nil || ended.Status != exchange.TransferCancelled {
+	if ended, err := storetest.CancelTransfer(t.Context(), o.db, second.ID, by); err != nil || ended.Status != exchange.TransferCancelled {
 		t.Errorf("%s, %v", ended.Status, err)
 	}
 
 	third := o.send(t, "5") // valid by the nonce that the advance made
-	in = activities.ColdImport{PaymentID: third.PaymentID, Raw: o.sign(t, third, o.draft(t, third)), Actor: o.officer}
+	in = o.brings(t, third, o.sign(t, third, o.draft(t, third)))
 	if _, err := o.cold.ImportColdPayment(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"kivuko/dev/nodes/tron"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
@@ -341,8 +342,12 @@ func expired(t *testing.T, w *harness) {
 		ID: id, CustomerID: w.customer, OfferID: w.offer, Crypto: money.Must(money.USDT, "5"), WalletAddress: newAddress(t), Phone: phone,
 		ExpiresAt: time.Now().UTC().Add(30 * time.Second),
 	}
-	_, err := w.temporal.ExecuteWorkflow(t.Context(), temporal.StartWorkflowOptions{ID: workflows.OnRampID(id), TaskQueue: workflows.QueueFlows},
-		workflows.TypeOnRamp, workflows.OnRampInput{Request: request, Actor: workflows.Actor{UserID: w.customer, Role: exchange.RoleCustomer}})
+	by := exchange.Principal{UserID: w.customer, Role: exchange.RoleCustomer}
+	_, err := storetest.Ask(t.Context(), w.store, exchange.IntendPurchase, id, id, request.Terms(), by)
+	if err == nil {
+		_, err = w.temporal.ExecuteWorkflow(t.Context(), temporal.StartWorkflowOptions{ID: workflows.OnRampID(id), TaskQueue: workflows.QueueFlows},
+			workflows.TypeOnRamp, workflows.OnRampInput{IntentID: id})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

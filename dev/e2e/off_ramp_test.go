@@ -16,6 +16,7 @@ import (
 	"kivuko/exchange/money"
 	"kivuko/momo/sandbox"
 	"kivuko/store"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
@@ -425,8 +426,12 @@ func (w *harness) unsold(t *testing.T, n demo.Node) order {
 		ID: id, CustomerID: w.customer, OfferID: w.buyerOn(t, n.Network), Crypto: money.Must(money.USDT, "5"), Phone: newPhone(),
 		ExpiresAt: time.Now().UTC().Add(30 * time.Second), Type: exchange.OffRampSell, Subtype: exchange.StandardOffRamp, Network: n.Network, RefundAddress: back,
 	}
+	by := exchange.Principal{UserID: w.customer, Role: exchange.RoleCustomer}
+	if _, err = storetest.Ask(t.Context(), w.store, exchange.IntendSale, id, id, request.Terms(), by); err != nil {
+		t.Fatal(err)
+	}
 	_, err = w.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.OffRampID(id), TaskQueue: workflows.QueueFlows},
-		workflows.TypeOffRamp, workflows.OffRampInput{Request: request, Actor: workflows.Actor{UserID: w.customer, Role: exchange.RoleCustomer}})
+		workflows.TypeOffRamp, workflows.OffRampInput{IntentID: id})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,7 @@ func saleRows() []row {
 		{"LookAtBank/*/*", "flows", saleScenario{scene: saleToBank, judgement: salePaidByBank}.scenario},
 	}, decisionRows(), []row{
 		{"EscrowDemand/*/*", "flows", saleScenario{scene: poolReplenished, then: poolWasReplenished, judgement: poolAsWanted}.scenario},
+		{"MakeEscrowWallet/*/*", "signer-tron", saleScenario{scene: poolReplenished, then: poolWasReplenished, judgement: poolAsWanted}.scenario},
 		{"EscrowRoom/*/*", "flows", saleScenario{scene: poolExhausted, then: poolOpen, judgement: salePaid}.scenario},
 		{"ApplyDeposit/LoseDeposit#?/*", "flows", saleScenario{scene: saleLost, then: saleFound, judgement: salePaid}.scenario},
 	})

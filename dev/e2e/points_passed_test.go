@@ -70,6 +70,9 @@ var exemptions = []exemption{
 	{"LookAtDeposit/*/*", reading},
 	{"ReconciledNetworks/*/*", reading},
 	{"ReadOffRamp/*/*", reading},
+	{"CheckIntent/*/*", reading},
+	{"ReadWalletIntent/*/*", reading},
+	{"UseIntent/*/*", "it marks a request for another prompt as used; the prompt is played"},
 }
 
 // broadcasters are the queues on which a broadcast must be a point.

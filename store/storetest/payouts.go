@@ -27,7 +27,7 @@ func (m Market) RemittanceToBank(t testing.TB, s *store.Store) exchange.Order {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := s.OpenOffRamp(t.Context(), r, by)
+	o, err := OpenOffRamp(t.Context(), s, r, by)
 	if err != nil {
 		t.Fatalf("seed a remittance: %v", err)
 	}

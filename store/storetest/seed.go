@@ -142,7 +142,7 @@ func addWallet(t testing.TB, s *store.Store, r exchange.WalletRequest) exchange.
 	r.ID = NewID(t)
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails
-	w, err := s.CreateWallet(t.Context(), r, "T"+hex.EncodeToString(b)+"x",
+	w, err := CreateWallet(t.Context(), s, r, "T"+hex.EncodeToString(b)+"x",
 		exchange.SealedKey{WalletID: r.ID, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1"})
 	if err != nil {
 		t.Fatalf("seed a wallet: %v", err)
@@ -225,7 +225,7 @@ func NewMarketWith(t testing.TB, s *store.Store, n exchange.Network, wallet func
 // Order opens an order of crypto against the market's offer.
 func (m Market) Order(t testing.TB, s *store.Store, crypto string) exchange.Order {
 	t.Helper()
-	o, err := s.OpenOrder(t.Context(), exchange.OrderRequest{
+	o, err := OpenOrder(t.Context(), s, exchange.OrderRequest{
 		ID: NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: money.Must(money.USDT, crypto),
 	}, PrincipalOf(m.Customer))
 	if err != nil {

@@ -77,7 +77,7 @@ func BuyOffer(t testing.TB, s *store.Store, vendor exchange.User, n exchange.Net
 // Sale opens a sale of crypto against the market's BUY offer.
 func (m Market) Sale(t testing.TB, s *store.Store, crypto string) exchange.Order {
 	t.Helper()
-	o, err := s.OpenOffRamp(t.Context(), exchange.OrderRequest{
+	o, err := OpenOffRamp(t.Context(), s, exchange.OrderRequest{
 		ID: NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: money.Must(money.USDT, crypto), Type: exchange.OffRampSell,
 	}, PrincipalOf(m.Customer))
 	if err != nil {
