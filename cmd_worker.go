@@ -74,10 +74,6 @@ func runWorker(ctx context.Context, p process, args []string) error {
 		return err
 	}
 	defer temporal.Close()
-	codec, err := worker.NewCodec(payloadKeys(p.config))
-	if err != nil {
-		return err
-	}
 	parts := parts{process: p, db: db, temporal: temporal, drivers: drivers{config: p.config, open: map[exchange.Network]driver{}}}
 	defer parts.drivers.close()
 	activities := worker.Activities{}
@@ -88,7 +84,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	}
 	return work(ctx, p, temporal, activities, metrics, worker.Options{
 		TemporalConfig: temporalConfig, Queues: queues, BuildID: p.config.buildID(), Logger: p.log, Promote: p.config.Worker.Promote,
-		Codec: codec, Interceptors: crash.Interceptors(),
+		Interceptors: crash.Interceptors(),
 	})
 }
 

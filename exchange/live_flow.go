@@ -24,9 +24,7 @@ const (
 type LiveRow struct {
 	Kind       LiveKind
 	ObjectID   uuid.UUID
-	OwnerID    uuid.UUID // the customer of an order, who requested a transfer
-	OfferID    uuid.UUID
-	WalletID   uuid.UUID // from which a sale is funded
+	IntentID   uuid.UUID // that opened an order or a transfer
 	RequestID  uuid.UUID // the request to return crypto
 	OrderID    uuid.UUID
 	Type       OrderType

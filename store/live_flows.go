@@ -26,18 +26,18 @@ WITH own AS (
         UNION ALL SELECT attempt_id, updated_at FROM payment_exceptions WHERE status = 'open' AND kind IN ('late', 'duplicate') AND attempt_id IS NOT NULL
     ) w GROUP BY attempt_id
 ), live AS (
-    SELECT CASE WHEN o.order_type LIKE 'ON\_RAMP%' THEN 'purchase' ELSE 'sale' END AS kind, o.id AS object_id, o.customer_id AS owner_id, o.offer_id,
-        o.fund_wallet_id AS wallet_id, NULL::uuid AS request_id, o.id AS order_id, o.order_type AS type, o.network::text AS network, o.asset::text AS asset,
+    SELECT CASE WHEN o.order_type LIKE 'ON\_RAMP%' THEN 'purchase' ELSE 'sale' END AS kind, o.id AS object_id, o.intent_id,
+        NULL::uuid AS request_id, o.id AS order_id, o.order_type AS type, o.network::text AS network, o.asset::text AS asset,
         o.vendor_id AS merchant_id, o.updated_at
     FROM orders o JOIN orders_alive a ON a.id = o.id
     UNION ALL
-    SELECT 'transfer', t.id, t.requested_by, NULL, NULL, NULL, NULL, '', t.network::text, t.asset::text, NULL, t.updated_at
+    SELECT 'transfer', t.id, t.intent_id, NULL, NULL, '', t.network::text, t.asset::text, NULL, t.updated_at
     FROM transfers t WHERE t.status NOT IN ('completed', 'cancelled', 'rejected', 'failed') AND NOT (t.status = 'blocked' AND t.status_detail = 'released')
     UNION ALL
-    SELECT 'late', l.attempt_id, NULL, NULL, NULL, NULL, a.order_id, '', '', '', NULL, l.updated_at
+    SELECT 'late', l.attempt_id, NULL, NULL, a.order_id, '', '', '', NULL, l.updated_at
     FROM late l JOIN payment_attempts a ON a.id = l.attempt_id WHERE a.object_type = 'order'
     UNION ALL
-    SELECT 'return', w.exception_id, NULL, NULL, NULL,
+    SELECT 'return', w.exception_id, NULL,
         (SELECT q.id FROM refund_requests q WHERE q.exception_id = w.exception_id ORDER BY q.requested_at DESC, q.id DESC LIMIT 1), w.order_id, '',
         coalesce(r.network::text, ''), r.asset::text, NULL, w.updated_at
     FROM own w JOIN refunds r ON r.exception_id = w.exception_id WHERE w.rail = 'chain' AND w.exception_id IS NOT NULL

@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/contrib/opentelemetry"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/grpc"
@@ -97,11 +96,6 @@ func withCertificate(c *tls.Config, own tls.Certificate) *tls.Config {
 	c = c.Clone()
 	c.Certificates = []tls.Certificate{own}
 	return c
-}
-
-// DataConverter returns the standard converter with encryption.
-func DataConverter(codec *Codec) converter.DataConverter {
-	return converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), codec)
 }
 
 // metricsHandler exports the SDK's metrics to a Prometheus registry.

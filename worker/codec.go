@@ -24,18 +24,43 @@ type Key struct {
 const (
 	metaEncoding  = "encoding"
 	metaKeyID     = "kivuko-key-id"
+	metaPlace     = "kivuko-place"
 	encodingValue = "binary/encrypted"
 )
 
 // Codec encrypts everything that flows write into Temporal's histories, because histories are kept for weeks and more people
-// can read them than the database. It uses AES-256-GCM with a random nonce; the key's name is authenticated.
+// can read them than the database. It uses AES-256-GCM with a random nonce; the key's name and the place of the payload are
+// authenticated. The place is the flow, and for an activity's payloads its type too: whoever may write to Temporal, but has
+// no key, can't have a flow read what was written for another flow or another step. What an activity is given is encrypted with a
+// key of its queue's domain: a worker that was taken over reads what it was given, and neither what customers asked for nor what
+// other workers are given.
 type Codec struct {
 	current string
 	order   []string // the keys, the one that encrypts first
 	aeads   map[string]cipher.AEAD
+	place   string // of the payloads; "" for a codec that reads those of all places, as the codec server's does
 }
 
-var _ converter.PayloadCodec = (*Codec)(nil)
+var (
+	_ converter.PayloadCodec                         = (*Codec)(nil)
+	_ converter.PayloadCodecWithSerializationContext = (*Codec)(nil)
+)
+
+// WithSerializationContext returns the codec for the payloads of one place.
+func (c *Codec) WithSerializationContext(of converter.SerializationContext) converter.PayloadCodec {
+	there := *c
+	switch of := of.(type) {
+	case converter.WorkflowSerializationContext:
+		there.place = of.WorkflowID
+	case converter.ActivitySerializationContext:
+		there.place = of.WorkflowID + " " + of.ActivityType
+		there.current = c.keyOf(DomainOf(of.TaskQueue))
+	}
+	return &there
+}
+
+// bound is what a ciphertext is bound to: the name of its key and its place.
+func bound(key, place string) []byte { return []byte(key + "\x00" + place) }
 
 // NewCodec returns a codec that encrypts with the first key and decrypts with all of them. To rotate, add the new key at the
 // end everywhere, then move it to the front. Remove the old key after the retention of the namespace has passed.
@@ -72,18 +97,24 @@ func (c *Codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 			return nil, fmt.Errorf("payload codec: %w", err)
 		}
 		out[i] = &commonpb.Payload{
-			Metadata: map[string][]byte{metaEncoding: []byte(encodingValue), metaKeyID: []byte(c.current)},
-			Data:     c.aeads[c.current].Seal(nil, nil, plain, []byte(c.current)), //nolint:gosec // nil asks for a random nonce, which is put before the ciphertext
+			Metadata: map[string][]byte{metaEncoding: []byte(encodingValue), metaKeyID: []byte(c.current), metaPlace: []byte(c.place)},
+			Data:     c.aeads[c.current].Seal(nil, nil, plain, bound(c.current, c.place)), //nolint:gosec // nil asks for a random nonce, which is put before the ciphertext
 		}
 	}
 	return out, nil
 }
 
-// Decode decrypts payloads that Encode made and returns others unchanged, because the Web UI may send plain payloads.
+// encrypted reports whether a payload is encrypted.
+func encrypted(p *commonpb.Payload) bool {
+	return string(p.GetMetadata()[metaEncoding]) == encodingValue
+}
+
+// Decode decrypts payloads that Encode made for this place, and refuses those of another one. It returns payloads that are
+// not encrypted unchanged: DataConverter decides about them, by what they are read into.
 func (c *Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
-		if string(p.GetMetadata()[metaEncoding]) != encodingValue {
+		if !encrypted(p) {
 			out[i] = p
 			continue
 		}
@@ -92,7 +123,11 @@ func (c *Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 		if aead == nil {
 			return nil, fmt.Errorf("payload codec: the key %q is not configured", id)
 		}
-		plain, err := aead.Open(nil, nil, p.GetData(), []byte(id))
+		place := string(p.GetMetadata()[metaPlace])
+		if c.place != "" && place != c.place {
+			return nil, errors.New("payload codec: a payload was written for another flow or step")
+		}
+		plain, err := aead.Open(nil, nil, p.GetData(), bound(id, place))
 		if err != nil {
 			return nil, errors.New("payload codec: a payload can't be decrypted")
 		}

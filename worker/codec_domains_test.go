@@ -1,8 +1,9 @@
 package worker
 
 import (
-	"bytes"
 	"testing"
+
+	"go.temporal.io/sdk/converter"
 
 	"kivuko/workflows"
 )
@@ -11,23 +12,16 @@ import (
 // it can read only what is sealed for its own domain.
 func TestAWorkerReadsOnlyWhatIsSealedForIt(t *testing.T) {
 	t.Parallel()
-	key := func(id string, b byte) Key { return Key{ID: id, Secret: bytes.Repeat([]byte{b}, KeySize)} }
-	all, err := NewCodec([]Key{key("flows.1", 1), key("momo.2", 4), key("momo.1", 2), key("signer.1", 3)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := NewCodec([]Key{key("momo.2", 4)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	flows := newSealer(all)
+	flows := DataConverter(codec(t, key("flows.1", 1), key("momo.2", 4), key("momo.1", 2), key("signer.1", 3)))
+	own := DataConverter(codec(t, key("momo.2", 4)))
 	for queue, reads := range map[string]bool{workflows.QueueMomo: true, "signer-tron": false, workflows.QueueFlows: false, workflows.QueueWebhooks: false} {
-		sealed, err := flows.converters[DomainOf(queue)].ToPayloads("+254700000001")
+		step := converter.ActivitySerializationContext{WorkflowID: "order:1", ActivityType: "SendPrompt", TaskQueue: queue}
+		sealed, err := at(flows, step).ToPayloads("+254700000001")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out string
-		if err := DataConverter(own).FromPayloads(sealed, &out); (err == nil) != reads {
+		if err := at(own, step).FromPayloads(sealed, &out); (err == nil) != reads {
 			t.Errorf("the momo worker reads what the queue %s is given: %q, %v", queue, out, err)
 		}
 	}

@@ -13,13 +13,9 @@ import (
 	"kivuko/activities"
 )
 
-// interceptors log activities and choose the key of what activities are given; they hold no business rules.
-func interceptors(logger *slog.Logger, codec *Codec) []interceptor.WorkerInterceptor {
-	out := []interceptor.WorkerInterceptor{&watcher{logger: logger}}
-	if codec != nil {
-		out = append(out, newSealer(codec))
-	}
-	return out
+// interceptors log activities; they hold no business rules.
+func interceptors(logger *slog.Logger) []interceptor.WorkerInterceptor {
+	return []interceptor.WorkerInterceptor{&watcher{logger: logger}}
 }
 
 // watcher logs how activities end: the flow, the attempt and the type of the failure, never its message, which may contain

@@ -31,8 +31,6 @@ type Options struct {
 	Queues         []string
 	BuildID        string
 	Logger         *slog.Logger
-	// Codec encrypts what flows hand to activities, each with the key of its queue; nil: as the client does.
-	Codec *Codec
 	// Promote makes this build the current version of the deployment once it polls. It is for the local stack; deployments
 	// promote by hand or by a pipeline.
 	Promote bool
@@ -104,7 +102,7 @@ func build(c client.Client, name string, have []any, o Options, fatal chan<- err
 		WorkerStopTimeout:                       stopTimeout,
 		MaxHeartbeatThrottleInterval:            heartbeatThrottle,
 		OnFatalError:                            func(err error) { fatal <- fmt.Errorf("queue %s: %w", name, err) },
-		Interceptors:                            append(interceptors(o.Logger, o.Codec), o.Interceptors...),
+		Interceptors:                            append(interceptors(o.Logger), o.Interceptors...),
 		DeploymentOptions: sdk.DeploymentOptions{
 			UseVersioning:             true,
 			Version:                   sdk.WorkerDeploymentVersion{DeploymentName: o.TemporalConfig.Deployment, BuildID: o.BuildID},

@@ -38,8 +38,8 @@ func (d *approvalHandler[Ack]) open(h *handlers) {
 		h.update(u.update, "An officer's decision, with a token that the API issued for it.", func(ctx workflow.Context, ref ApprovalRef) (Ack, error) {
 			return d.decide(ctx, u.action, exchange.ChannelAPI, ref)
 		}, d.admit)
-		signal(h.ctx, "signal "+u.signal, u.signal, func(ctx workflow.Context, sent any) {
-			if err := d.listen(ctx, u.action, tokenIn(sent)); err != nil {
+		signal(h.ctx, "signal "+u.signal, u.signal, func(ctx workflow.Context, typed OperatorSignal) {
+			if err := d.listen(ctx, u.action, ApprovalRef{Token: typed.Token}); err != nil {
 				d.commands.refuseSignal(ctx, u.signal, err)
 			}
 		})
@@ -84,11 +84,4 @@ func withoutToken(ref ApprovalRef, err error) error {
 		return err
 	}
 	return refuse(exchange.CodeInvalid, "It carries no token; use POST "+api+"/api/v1/auth/approvals/tokens to get one.")
-}
-
-// tokenIn returns the token in the argument of a signal, {"token": "…"}.
-func tokenIn(sent any) ApprovalRef {
-	fields, _ := sent.(map[string]any)
-	token, _ := fields["token"].(string)
-	return ApprovalRef{Token: token}
 }

@@ -65,9 +65,9 @@ func (d *commands) command(ctx workflow.Context, ref CommandRef) (Ack, error) {
 func (d *commands) listen(ctx workflow.Context, name string) {
 	ch := workflow.GetSignalChannel(ctx, name)
 	for {
-		var ref CommandRef
-		ch.Receive(ctx, &ref) // a signal without a readable argument gives the zero reference
-		if err := d.execute(ctx, name, ref); err != nil {
+		var typed OperatorSignal
+		ch.Receive(ctx, &typed) // a signal without a readable argument gives the zero one
+		if err := d.execute(ctx, name, CommandRef{CommandID: typed.CommandID}); err != nil {
 			d.refuseSignal(ctx, name, err)
 		}
 	}

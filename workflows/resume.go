@@ -4,6 +4,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 )
 
 // LiveFlow is the flow that carries a live row to its end, and what it is started with. Every flow finds in the rows what was
@@ -17,22 +18,22 @@ type LiveFlow struct {
 // LiveFlowOf returns the flow of a live row.
 func LiveFlowOf(r exchange.LiveRow) LiveFlow {
 	order := exchange.OrderRequest{
-		ID: r.ObjectID, CustomerID: r.OwnerID, OfferID: r.OfferID, Type: r.Type, FundWalletID: r.WalletID,
+		Type: r.Type,
 		Seen: exchange.SeenOffer{Network: r.Network, Asset: r.Asset, MerchantID: r.MerchantID},
 	}
 	switch r.Kind {
 	case exchange.LivePurchase:
-		return LiveFlow{OnRampID(r.ObjectID), TypeOnRamp, "Purchase, started again", OnRampAttributes(order), OnRampInput{Request: order}}
+		return LiveFlow{OnRampID(r.ObjectID), TypeOnRamp, "Purchase, started again", OnRampAttributes(order), OnRampInput{IntentID: r.IntentID}}
 	case exchange.LiveSale:
-		return LiveFlow{OffRampID(r.ObjectID), TypeOffRamp, "Sale, started again", OffRampAttributes(order), OffRampInput{Request: order}}
+		return LiveFlow{OffRampID(r.ObjectID), TypeOffRamp, "Sale, started again", OffRampAttributes(order), OffRampInput{IntentID: r.IntentID}}
 	case exchange.LiveTransfer:
-		in := TransferInput{Request: exchange.TransferRequest{ID: r.ObjectID, RequestedBy: r.OwnerID, Network: r.Network}}
-		return LiveFlow{TransferID(r.ObjectID), TypeTransfer, "Transfer, started again", TransferAttributes(in.Request), in}
+		shown := TransferAttributes(exchange.TransferRequest{Network: r.Network, Amount: money.Zero(r.Asset)})
+		return LiveFlow{TransferID(r.ObjectID), TypeTransfer, "Transfer, started again", shown, TransferInput{IntentID: r.IntentID}}
 	case exchange.LiveLate:
 		in := LatePaymentInput{AttemptID: r.ObjectID, OrderID: r.OrderID}
 		return LiveFlow{LatePaymentID(r.ObjectID), TypeLatePayment, LatePaymentSummary, LatePaymentAttributes(), in}
 	case exchange.LiveReturn:
-		in := ReturnDepositInput{ExceptionID: r.ObjectID, RequestID: r.RequestID}
+		in := ReturnDepositInput{RequestID: r.RequestID}
 		return LiveFlow{ReturnDepositID(r.ObjectID), TypeReturnDeposit, ReturnDepositSummary, ReturnDepositAttributes(r.Network, false), in}
 	}
 	return LiveFlow{}
