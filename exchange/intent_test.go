@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,5 +200,66 @@ func TestTermsThatDoNotFitAreRefused(t *testing.T) {
 	r := exchange.OrderRequest{CustomerID: uuid.New()}
 	if _, err := exchange.OrderRequestOf(exchange.Intent{By: exchange.Principal{UserID: uuid.New()}, Terms: r.Terms()}); err == nil {
 		t.Error("an order is opened for another caller")
+	}
+}
+
+// A field that is added to a request must be a term, or else the flow would not learn of it. The exceptions stand elsewhere in
+// the intent, or are no part of what is asked.
+func TestEveryFieldOfARequestIsATerm(t *testing.T) {
+	t.Parallel()
+	elsewhere := []string{"TransferRequest.ID", "TransferRequest.RequestedBy", "OrderRequest.ID", "OrderRequest.Provider", "WalletRequest.ID", "WalletRequest.CreatedBy"}
+	var transfer exchange.TransferRequest
+	var order exchange.OrderRequest
+	var wallet exchange.WalletRequest
+	for _, r := range []struct {
+		request any
+		terms   func() exchange.Terms
+	}{{&transfer, func() exchange.Terms { return transfer.Terms() }}, {&order, func() exchange.Terms { return order.Terms() }}, {&wallet, func() exchange.Terms { return wallet.Terms() }}} {
+		v := reflect.ValueOf(r.request).Elem()
+		leaves(t, v.Type().Name(), v, func(path string, leaf reflect.Value) {
+			fill(t, path, leaf)
+			if is := len(r.terms()) == 1; is == slices.Contains(elsewhere, path) {
+				t.Errorf("%s is a term: %t", path, is)
+			}
+			leaf.SetZero()
+		})
+	}
+}
+
+// leaves visits the fields of a struct and of the plain structs in it.
+func leaves(t *testing.T, path string, v reflect.Value, visit func(string, reflect.Value)) {
+	t.Helper()
+	for i := range v.NumField() {
+		f, name := v.Field(i), path+"."+v.Type().Field(i).Name
+		switch f.Interface().(type) {
+		case exchange.Recipient, exchange.SeenOffer:
+			leaves(t, name, f, visit)
+		default:
+			visit(name, f)
+		}
+	}
+}
+
+// fill gives a field a value.
+func fill(t *testing.T, path string, v reflect.Value) {
+	t.Helper()
+	switch v.Interface().(type) {
+	case uuid.UUID:
+		v.Set(reflect.ValueOf(uuid.New()))
+	case money.Amount:
+		v.Set(reflect.ValueOf(money.Must(money.USDT, "1")))
+	case decimal.Decimal:
+		v.Set(reflect.ValueOf(decimal.NewFromInt(3)))
+	case time.Time:
+		v.Set(reflect.ValueOf(time.UnixMilli(1)))
+	default:
+		switch v.Kind() { //nolint:exhaustive // any other kind is reported
+		case reflect.String:
+			v.SetString("x")
+		case reflect.Bool:
+			v.SetBool(true)
+		default:
+			t.Fatalf("%s has a kind of field that intents can't write yet", path)
+		}
 	}
 }
