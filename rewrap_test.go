@@ -32,7 +32,7 @@ func madeBy(t *testing.T, s *store.Store, sealer keys.Sealer, n exchange.Network
 	k := exchange.SealedKey{
 		WalletID: r.ID, Network: n, Ciphertext: sealed.Ciphertext, MasterKey: sealed.MasterKey, PublicKey: sealed.PublicKey, Algorithm: string(sealed.Algorithm),
 	}
-	if _, err := s.CreateWallet(t.Context(), r, "T"+strings.ReplaceAll(r.ID.String(), "-", "")+"x", k); err != nil {
+	if _, err := storetest.CreateWallet(t.Context(), s, r, "T"+strings.ReplaceAll(r.ID.String(), "-", "")+"x", k); err != nil {
 		t.Fatal(err)
 	}
 	return k

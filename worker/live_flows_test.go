@@ -65,7 +65,7 @@ func TestD5_LiveRowsHaveFlows(t *testing.T) {
 	if _, err := s.AcceptPayment(t.Context(), storetest.Attempt(t, s, paid).ID, storetest.Paid(t, paid.Price.Fiat), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CloseOrder(t.Context(), over.ID, exchange.OrderCancelled, exchange.DetailExpired, storetest.By); err != nil {
+	if _, err := s.CloseOrder(t.Context(), over.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.Asked{}); err != nil {
 		t.Fatal(err)
 	}
 	sellers := storetest.NewSellers(t, s)
@@ -92,7 +92,7 @@ func TestD5_LiveRowsHaveFlows(t *testing.T) {
 		t.Errorf("the first comparison: %+v; started %v", done, b.started)
 	}
 	in, ok := b.started[workflows.OnRampID(paid.ID)].(workflows.OnRampInput)
-	if !ok || in.Request.ID != paid.ID || in.Request.CustomerID != paid.CustomerID || in.Request.OfferID != paid.OfferID {
+	if !ok || in.IntentID == uuid.Nil || in.IntentID != intentOf(t, s, paid.ID) {
 		t.Errorf("the paid order's flow is started with %+v", in)
 	}
 	if in, ok := b.started[workflows.LatePaymentID(late)].(workflows.LatePaymentInput); !ok || in.AttemptID != late {
@@ -112,13 +112,23 @@ func TestD5_LiveRowsHaveFlows(t *testing.T) {
 	}
 }
 
+// intentOf is the intent that opened an order.
+func intentOf(t *testing.T, s *store.Store, order uuid.UUID) uuid.UUID {
+	t.Helper()
+	var id uuid.UUID
+	if err := storetest.Owner(t, s).QueryRowContext(t.Context(), `SELECT intent_id FROM orders WHERE id = $1`, order).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
 // lateMoney has an order paid after it has ended, and returns the attempt, whose money waits for a decision.
 func lateMoney(t *testing.T, s *store.Store, o exchange.Order) uuid.UUID {
 	t.Helper()
 	a := storetest.Attempt(t, s, o)
 	_, err := s.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"})
 	if err == nil {
-		_, err = s.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, storetest.By)
+		_, err = s.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.Asked{})
 	}
 	if err == nil {
 		_, err = s.AcceptPayment(t.Context(), a.ID, storetest.Paid(t, o.Price.Fiat), time.Time{})

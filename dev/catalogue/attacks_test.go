@@ -137,9 +137,8 @@ func TestB4_ATerminatedPurchaseKnowsItsPrompts(t *testing.T) {
 	w := open(t)
 	r := w.request("00")
 	w.fault("insufficient", sandbox.OpPrompt)
-	by := workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}
 	w.unfinished(r, 63*time.Second, after(time.Minute, func(env *testsuite.TestWorkflowEnvironment) {
-		env.UpdateWorkflow(workflows.UpdateRetryPayment, "again", w.answer("again"), by)
+		env.UpdateWorkflow(workflows.UpdateRetryPayment, "again", w.answer("again"), w.asks(r, exchange.IntendPrompt))
 	}))
 	w.completed(w.buy(r))
 	if n := len(w.operator.Books().Prompts); n != 2 {
