@@ -13,14 +13,16 @@ import (
 	"kivuko/store"
 )
 
-// runQuarantine lists the quarantined movements, or settles one of them. A movement out of a wallet may be settled as the
-// transaction of a payment whose transaction is not known here; it then completes the payment.
+// runQuarantine lists the quarantined movements, or proposes to settle one of them, which a second officer confirms in the
+// API. A movement out of a wallet may be settled as the transaction of a payment whose transaction is not known here; it
+// then completes the payment.
 func runQuarantine(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("quarantine", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error says what is wrong
 	settle := flags.String("settle", "", "id of the movement to settle")
 	payment := flags.String("payment", "", "id of the chain payment that the movement completes, if its transaction is not known here")
 	note := flags.String("note", "", "what the movement was")
+	email := flags.String("by", "", "e-mail address of the officer who found out")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("quarantine: %w", err)
 	}
@@ -37,15 +39,7 @@ func runQuarantine(ctx context.Context, p process, args []string) error {
 		if err != nil {
 			return fmt.Errorf("quarantine: -settle: %w", err)
 		}
-		if *payment == "" {
-			return db.SettleQuarantine(ctx, id, *note, exchange.System("operator"))
-		}
-		pay, err := uuid.Parse(*payment)
-		if err != nil {
-			return fmt.Errorf("quarantine: -payment: %w", err)
-		}
-		_, err = db.AdoptSend(ctx, id, pay, *note, exchange.System("operator"))
-		return err
+		return proposeSettlement(ctx, p, db, id, *payment, *note, *email)
 	}
 	for _, n := range exchange.Networks() {
 		all, err := db.OpenQuarantine(ctx, n)
@@ -60,4 +54,25 @@ func runQuarantine(ctx context.Context, p process, args []string) error {
 		}
 	}
 	return nil
+}
+
+// proposeSettlement proposes in the name of an officer what a movement was.
+func proposeSettlement(ctx context.Context, p process, db *store.Store, id uuid.UUID, payment, note, email string) error {
+	var pay uuid.UUID
+	if payment != "" {
+		var err error
+		if pay, err = uuid.Parse(payment); err != nil {
+			return fmt.Errorf("quarantine: -payment: %w", err)
+		}
+	}
+	by, err := officerNamed(ctx, db, email, "quarantine")
+	if err != nil {
+		return err
+	}
+	waits, err := db.ProposeSettlement(ctx, id, pay, note, by)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "Change %s waits until another officer confirms it: POST /api/v1/auth/approvals/changes/%[1]s/confirm\n", waits.ID)
+	return err
 }

@@ -43,7 +43,7 @@ type Config struct {
 	// `local` or `production`. Production refuses development secrets, embedded chains, sandboxes and unencrypted connections.
 	Mode Mode `env:"MODE" envDefault:"local" for:"all"`
 	// PostgreSQL, as `postgres://…`. Production requires `sslmode=verify-full`, unless the database is on this machine.
-	DatabaseURL string `env:"DATABASE_URL" for:"api codec workers migrate quarantine resume rewrap audit-verify" need:"api workers migrate quarantine resume rewrap audit-verify" production:"required" secret:"true"`
+	DatabaseURL string `env:"DATABASE_URL" for:"api codec workers migrate quarantine freeze resume rewrap audit-verify" need:"api workers migrate quarantine freeze resume rewrap audit-verify" production:"required" secret:"true"`
 	// The lowest level that is logged: `debug`, `info`, `warn` or `error`.
 	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info" for:"all"`
 	// The address where your operators read docs/runbooks.md: a full http or https URL without a heading. The details of parked

@@ -59,7 +59,8 @@ func commands() map[string]command {
 		"migrate":       {help: "update the database and create the first admin", run: runMigrate},
 		"apply":         {help: "reconcile Temporal with temporal.yaml", run: runApply},
 		"momo-register": {help: "register our addresses for payment notices with the mobile money operator: [-number <telephone>]", run: runRegister},
-		"quarantine":    {help: "list movements on chains that were set aside, or settle one: -settle <id> [-payment <id>] -note <text>", run: runQuarantine},
+		"quarantine":    {help: "list movements on chains that were set aside, or propose to settle one: -settle <id> [-payment <id>] -by <officer's e-mail address> -note <text>", run: runQuarantine},
+		"freeze":        {help: "freeze all outgoing payments: -by <officer's e-mail address> -note <text>; alone, say whether they are frozen", run: runFreeze},
 		"resume":        {help: "compare everything that is not at its end with its flow, and start what is missing: [-unchanged <duration>]", run: runResume},
 		"rewrap":        {help: "seal the wallet keys of a network with the current master key: -network <network>", run: runRewrap},
 		"audit-verify":  {help: "recompute the audit log's hash chain", run: runAuditVerify},
@@ -111,7 +112,7 @@ func usage(problem string) error {
 
 func listing() string {
 	var text string
-	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "momo-register", "quarantine", "resume", "rewrap", "audit-verify", "cold-key", "cold-sign", "health", "version"} {
+	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "momo-register", "quarantine", "freeze", "resume", "rewrap", "audit-verify", "cold-key", "cold-sign", "health", "version"} {
 		text += fmt.Sprintf("\n  %-13s %s", name, commands()[name].help)
 	}
 	return text

@@ -16,6 +16,7 @@ import (
 type ChainStore interface {
 	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
 	LiveAttempts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ChainAttempt, error)
+	Frozen(ctx context.Context) (bool, error)
 	AttemptAt(ctx context.Context, walletID uuid.UUID, nonce uint64) (exchange.ChainAttempt, bool, error)
 	ApproveTopUp(ctx context.Context, paymentID uuid.UUID, amount money.Amount, limit int) (exchange.ChainPayment, error)
 	RecordBroadcast(ctx context.Context, attemptID uuid.UUID, code string, accepted bool) (exchange.ChainPayment, error)
@@ -122,7 +123,7 @@ func ended(p exchange.ChainPayment) (Delivery, error) {
 func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exchange.ChainAttempt, in DeliverInput) (Delivery, error) {
 	leader := live[0]
 	if leader.Status == exchange.TxSigned {
-		if err := c.offer(ctx, leader); err != nil {
+		if err := c.offerUnlessFrozen(ctx, leader); err != nil {
 			return Delivery{}, err
 		}
 	}
@@ -161,6 +162,15 @@ func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exc
 // look gathers the facts about one transaction.
 func (c *Chain) look(ctx context.Context, p exchange.ChainPayment, a exchange.ChainAttempt) (chain.Facts, error) {
 	return chain.Inquire(ctx, c.Client, a, chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount})
+}
+
+// offerUnlessFrozen broadcasts bytes that no node has seen yet, except in a freeze.
+func (c *Chain) offerUnlessFrozen(ctx context.Context, a exchange.ChainAttempt) error {
+	frozen, err := c.Store.Frozen(ctx)
+	if err != nil || frozen {
+		return err
+	}
+	return c.offer(ctx, a)
 }
 
 // offer broadcasts the stored bytes and records the node's answer. Without an answer the state is unknown: the bytes may have
@@ -247,7 +257,13 @@ func (c *Chain) behind(ctx context.Context, a exchange.ChainAttempt, turn uint64
 	if err != nil {
 		return err
 	}
-	if found {
+	frozen := false
+	if found && before.Status == exchange.TxSigned {
+		if frozen, err = c.Store.Frozen(ctx); err != nil {
+			return err
+		}
+	}
+	if found && !frozen {
 		if _, err := c.Client.Broadcast(ctx, before.Raw); err != nil && chainReason(err) != chain.ReasonUnavailable {
 			return err
 		}

@@ -22,7 +22,10 @@ type chainRows struct {
 	blocker  exchange.ChainAttempt
 	topUp    error
 	recorded []string
+	frozen   bool
 }
+
+func (r *chainRows) Frozen(context.Context) (bool, error) { return r.frozen, nil }
 
 func (r *chainRows) note(what string) { r.recorded = append(r.recorded, what) }
 
@@ -203,5 +206,30 @@ func TestOfferThatIsNotAnswered(t *testing.T) {
 	}
 	if want := []string{"offered", "included"}; !slices.Equal(rows.recorded, want) {
 		t.Errorf("recorded %v, want %v", rows.recorded, want)
+	}
+}
+
+// In a freeze, bytes that no node has seen are not sent, but the delivery still finds out what became of them.
+func TestFreezeHoldsSignedBytesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		at       chain.Stage
+		recorded []string
+	}{
+		"unseen":         {at: chain.StageAbsent},
+		"sent after all": {at: chain.StageIncluded, recorded: []string{"included"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := &chainRows{
+				frozen:  true,
+				payment: exchange.ChainPayment{ID: uuid.New(), FromAddress: "TFrom", ToAddress: "TTo", Amount: tenUSDT},
+				attempt: exchange.ChainAttempt{ID: uuid.New(), TxID: "tx", Raw: []byte("tx"), ExpiresAt: lifeEnds, Status: exchange.TxSigned},
+			}
+			if _, err := deliver(t, rows, &reader{sights: []sight{seen(c.at, signedAt)}}); err == nil {
+				t.Error("a transaction that was not sent has ended")
+			}
+			if !slices.Equal(rows.recorded, c.recorded) {
+				t.Errorf("recorded %v, want %v", rows.recorded, c.recorded)
+			}
+		})
 	}
 }

@@ -73,6 +73,8 @@ const (
 	PayoutPending    = string(momo.Pending)  // nothing is proven
 	PayoutDisputed   = string(momo.Disputed) // the sources contradict each other
 	PayoutFloatShort = "float_short"         // there is not enough float to pay it from
+	PayoutFrozen     = "frozen"              // nothing is paid out while an officer has frozen all outgoing payments
+	PayoutInactive   = "inactive_account"    // a party was switched off
 	PayoutSuspended  = "suspended"           // nothing is paid out while the operator refuses our credential, or the database is not released
 	PayoutHeld       = "held"                // the mobile money operator names another payer: our operator must decide
 	PayoutClaimed    = "claimed"             // a source claims that a refused payout of the object was made
@@ -173,6 +175,10 @@ func (p *Payouts) begin(ctx context.Context, in SubmitPayoutInput, fresh exchang
 	switch code := exchange.CodeOf(err); {
 	case code == exchange.CodeInsufficientFunds:
 		return PayoutStep{State: PayoutFloatShort, Class: exchange.ClassFloat}, nil
+	case errors.Is(err, exchange.ErrFrozen):
+		return PayoutStep{State: PayoutFrozen, Class: exchange.ClassFrozen}, nil
+	case errors.Is(err, exchange.ErrInactive):
+		return PayoutStep{State: PayoutInactive}, nil
 	case code == exchange.CodeSuspended:
 		return p.suspended(ctx)
 	case code == exchange.CodeLimitReached:

@@ -194,7 +194,7 @@ func (p *parking) SigningHold(context.Context, uuid.UUID) (exchange.SigningHold,
 	return p.hold, nil
 }
 
-func (p *parking) WaitForWatch(context.Context, uuid.UUID) error {
+func (p *parking) AwaitSignature(context.Context, uuid.UUID, exchange.SigningHold) error {
 	p.waited = true
 	return nil
 }

@@ -23,8 +23,8 @@ type SigningStore interface {
 	SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error
 	// SigningHold returns why no further transaction of a payment may be signed.
 	SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.SigningHold, error)
-	// WaitForWatch shows that a payment's signature waits for the deposit watch.
-	WaitForWatch(ctx context.Context, paymentID uuid.UUID) error
+	// AwaitSignature shows that a payment's signature waits for the deposit watch or for the end of a freeze.
+	AwaitSignature(ctx context.Context, paymentID uuid.UUID, hold exchange.SigningHold) error
 }
 
 // Signing signs payments. It is registered on signer queues only, whose processes hold the keys.
@@ -52,6 +52,8 @@ func (s *Signing) CompleteColdPayment(ctx context.Context, in SignInput) (Signed
 	switch hold, err := s.Store.SigningHold(ctx, in.PaymentID); {
 	case err != nil:
 		return SignedPayment{}, Failure(ctx, err)
+	case hold == exchange.HoldFrozen:
+		return SignedPayment{}, Failure(ctx, exchange.Wrap(exchange.CodeSuspended, exchange.ErrFrozen, "Outgoing payments are frozen."))
 	case hold == exchange.HoldWatch:
 		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeUnavailable, "The deposit watch is behind. Nothing is signed until it has caught up."))
 	case hold != exchange.HoldNone:
@@ -147,8 +149,8 @@ func (s *Signing) SignPayment(ctx context.Context, in SignInput) (SignedPayment,
 	return s.park(ctx, in.PaymentID, string(reason))
 }
 
-// held parks a payment that may not be signed until an officer has decided, or lets it wait for the deposit watch. Only
-// payments that are about to be signed are held.
+// held parks a payment that may not be signed until an officer has decided, or lets it wait for the deposit watch or for the
+// end of a freeze. Only payments that are about to be signed are held.
 func (s *Signing) held(ctx context.Context, id uuid.UUID) (SignedPayment, bool, error) {
 	hold, err := s.Store.SigningHold(ctx, id)
 	if err != nil || hold == exchange.HoldNone {
@@ -158,8 +160,8 @@ func (s *Signing) held(ctx context.Context, id uuid.UUID) (SignedPayment, bool, 
 	if err != nil || p.Status != exchange.ChainApproved {
 		return SignedPayment{}, false, err
 	}
-	if hold == exchange.HoldWatch {
-		return SignedPayment{Waits: string(hold)}, true, s.Store.WaitForWatch(ctx, id)
+	if hold == exchange.HoldWatch || hold == exchange.HoldFrozen {
+		return SignedPayment{Waits: string(hold)}, true, s.Store.AwaitSignature(ctx, id, hold)
 	}
 	_, err = s.Store.ParkChainPayment(ctx, id, string(hold))
 	return SignedPayment{Parked: string(hold)}, true, err

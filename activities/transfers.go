@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -45,18 +46,19 @@ type TransferState struct {
 	Detail     string                  `json:"detail,omitempty"`
 	PaymentID  uuid.UUID               `json:"payment_id,omitzero"`
 	Approvals  int                     `json:"approvals,omitempty"`
+	Required   int                     `json:"approvals_required,omitempty"`
+	RestsUntil time.Time               `json:"rests_until,omitzero"` // of the destination, while nothing else is missing
 	Version    int64                   `json:"version"`
 }
 
 // OpenedTransfer is a transfer as it was created: what the flow needs for its decisions and its details.
 type OpenedTransfer struct {
 	TransferState
-	Kind              exchange.TransferKind `json:"kind"`
-	Network           exchange.Network      `json:"network"`
-	Amount            money.Amount          `json:"amount"`
-	WalletType        exchange.WalletType   `json:"wallet_type"`
-	MerchantID        uuid.UUID             `json:"merchant_id,omitzero"`
-	ApprovalsRequired int                   `json:"approvals_required,omitempty"`
+	Kind       exchange.TransferKind `json:"kind"`
+	Network    exchange.Network      `json:"network"`
+	Amount     money.Amount          `json:"amount"`
+	WalletType exchange.WalletType   `json:"wallet_type"`
+	MerchantID uuid.UUID             `json:"merchant_id,omitzero"`
 }
 
 // OpenTransfer stores the transfer that an intent asks for and holds its amount. A second call with the same intent returns
@@ -68,7 +70,6 @@ func (a *Transfers) OpenTransfer(ctx context.Context, in IntentInput) (OpenedTra
 	}
 	return OpenedTransfer{
 		TransferState: transferState(f), Kind: f.Kind, Network: f.Network, Amount: f.Amount, WalletType: f.WalletType, MerchantID: f.VendorID,
-		ApprovalsRequired: f.ApprovalsRequired,
 	}, nil
 }
 
@@ -77,7 +78,8 @@ type TransferInput struct {
 	TransferID uuid.UUID `json:"transfer_id"`
 }
 
-// AdvanceTransfer queues a transfer within our custody, or moves an external one on to its screening.
+// AdvanceTransfer moves an external transfer on to its screening. One within our custody, or whose destination has rested, is
+// queued when the rule about all that leaves allows it.
 func (a *Transfers) AdvanceTransfer(ctx context.Context, in TransferInput) (TransferState, error) {
 	f, err := a.Store.AdvanceTransfer(ctx, in.TransferID)
 	return transferState(f), Failure(ctx, err)
@@ -171,7 +173,12 @@ func (a *Transfers) GiveUpTransfer(ctx context.Context, in GiveUpTransferInput) 
 }
 
 func transferState(f exchange.Transfer) TransferState {
-	return TransferState{
-		TransferID: f.ID, Status: f.Status, Detail: f.StatusDetail, PaymentID: f.PaymentID, Approvals: f.Approvals, Version: f.Version,
+	s := TransferState{
+		TransferID: f.ID, Status: f.Status, Detail: f.StatusDetail, PaymentID: f.PaymentID, Approvals: f.Approvals,
+		Required: f.ApprovalsRequired, Version: f.Version,
 	}
+	if f.StatusDetail == exchange.WaitRest {
+		s.RestsUntil = f.RestsUntil
+	}
+	return s
 }

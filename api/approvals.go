@@ -32,16 +32,13 @@ func (s *server) decideTransfer(action exchange.ApprovalAction) func(*call) erro
 		if err != nil {
 			return err
 		}
-		note, digest := f.line("note", action == exchange.Reject, maxNoteLength), f.line("digest", false, digestLength)
+		note, digest := f.line("note", action == exchange.Reject, maxNoteLength), f.line("digest", true, digestLength)
 		if err := f.done(); err != nil {
 			return err
 		}
 		t, err := s.Store.Transfer(c.ctx, c.view(), id)
 		if err != nil {
 			return hideAbsence(err)
-		}
-		if digest == "" {
-			digest = t.Digest
 		}
 		k, token := s.ownTicket(c, exchange.ApproveTransfer, t.ID, action, note)
 		k.Amount, k.Digest = t.Amount, digest

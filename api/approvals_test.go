@@ -58,7 +58,9 @@ func TestOfficersApproveThroughTheAPI(t *testing.T) {
 	}
 	c.verb(c.sender, id, "approve", nil, "a").refused(exchange.CodeForbidden)
 	c.verb(one, id, "approve", map[string]any{"digest": strings.Repeat("0", 64)}, "b").blames("/digest mismatch")
-	c.verb(one, id, "reject", nil, "c").blames("/note required")
+	c.verb(one, id, "approve", nil, "b2").blames("/digest required") // D7: an approval says what its officer saw
+	c.verb(one, id, "reject", nil, "c").blames("/digest required", "/note required")
+	seen := map[string]any{"digest": f["approval_digest"]}
 	first := c.verb(one, id, "approve", map[string]any{"digest": f["approval_digest"]}, "d").want(http.StatusOK).object()
 	if first["status"] != "pending_approval" || first["approvals_given"] != 1.0 || first["status_detail"] != "second_approval" {
 		t.Errorf("after one %v", first)
@@ -66,33 +68,34 @@ func TestOfficersApproveThroughTheAPI(t *testing.T) {
 	if list(one) != 0 || list(two) != 1 {
 		t.Errorf("%v and %v wait", list(one), list(two))
 	}
-	c.verb(one, id, "approve", nil, "e").refused(exchange.CodeConflict)
-	c.verb(one, id, "reject", map[string]any{"note": "no"}, "f").refused(exchange.CodeConflict)
-	second := c.verb(two, id, "approve", nil, "g").want(http.StatusOK).object()
+	c.verb(one, id, "approve", seen, "e").refused(exchange.CodeConflict)
+	c.verb(one, id, "reject", map[string]any{"note": "no", "digest": f["approval_digest"]}, "f").refused(exchange.CodeConflict)
+	second := c.verb(two, id, "approve", seen, "g").want(http.StatusOK).object()
 	if second["status"] != "queued" || second["approvals_given"] != 2.0 {
 		t.Errorf("after two %v", second)
 	}
-	c.verb(c.officers[2], id, "approve", nil, "h").refused(exchange.CodeStateConflict)
-	no := c.pending("11")["id"].(string)
-	if got := c.verb(two, no, "reject", map[string]any{"note": "unknown recipient"}, "i").want(http.StatusOK).object(); got["status"] != "rejected" {
+	c.verb(c.officers[2], id, "approve", seen, "h").refused(exchange.CodeStateConflict)
+	no := c.pending("11")
+	if got := c.verb(two, no["id"].(string), "reject", map[string]any{"note": "unknown recipient", "digest": no["approval_digest"]}, "i").want(http.StatusOK).object(); got["status"] != "rejected" {
 		t.Errorf("rejected %v", got)
 	}
-	c.verb(two, newID().String(), "approve", nil, "j").refused(exchange.CodeNotFound)
+	c.verb(two, newID().String(), "approve", seen, "j").refused(exchange.CodeNotFound)
 }
 
 // A retry with the same key finds a decision whose response was lost, also when it ended the flow.
 func TestDecisionRepeatedAfterAnUnknownOutcome(t *testing.T) {
 	c := newCrossing(t, "100")
 	c.rule("1000000")
-	id := c.pending("10")["id"].(string)
+	f := c.pending("10")
+	id, seen := f["id"].(string), map[string]any{"digest": f["approval_digest"]}
 	c.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "no answer"))
-	c.verb(c.officers[0], id, "approve", nil, "k").refused(exchange.CodeUnavailable)
+	c.verb(c.officers[0], id, "approve", seen, "k").refused(exchange.CodeUnavailable)
 	c.flows.takes = true
-	if got := c.verb(c.officers[0], id, "approve", nil, "k").want(http.StatusOK).object(); got["status"] != "queued" {
+	if got := c.verb(c.officers[0], id, "approve", seen, "k").want(http.StatusOK).object(); got["status"] != "queued" {
 		t.Errorf("approved %v", got)
 	}
 	c.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow has ended."))
-	c.verb(c.officers[1], id, "approve", nil, "l").refused(exchange.CodeStateConflict)
+	c.verb(c.officers[1], id, "approve", seen, "l").refused(exchange.CodeStateConflict)
 }
 
 // The requester of a transfer can't decide about it.
@@ -110,9 +113,9 @@ func TestRequesterIsNoOfficerOfItsOwn(t *testing.T) {
 	if f["status"] != "pending_approval" {
 		t.Fatalf("sent %v", f)
 	}
-	c.verb(officer, f["id"].(string), "approve", nil, "b").refused(exchange.CodeForbidden)
+	c.verb(officer, f["id"].(string), "approve", map[string]any{"digest": f["approval_digest"]}, "b").refused(exchange.CodeForbidden)
 	c.do(post, tokensPath, tokenRequest(f, officerPIN), officer.auth()).refused(exchange.CodeForbidden)
-	c.verb(c.officers[1], f["id"].(string), "approve", nil, "c").want(http.StatusOK)
+	c.verb(c.officers[1], f["id"].(string), "approve", map[string]any{"digest": f["approval_digest"]}, "c").want(http.StatusOK)
 }
 
 func TestApprovalTokens(t *testing.T) {

@@ -95,6 +95,7 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 		}
 		s.wakeReleased(c.ctx, change)
 		s.notifyOfDecision(c, change)
+		s.passBreakerOn(c, change)
 		s.passAttestationOn(c, change)
 		s.passAddressOn(c, change)
 		s.passRefundOn(c, change)

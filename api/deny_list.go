@@ -60,14 +60,15 @@ func (s *server) deny(c *call) error {
 	return c.json(http.StatusCreated, deniedWire(listed))
 }
 
-// undeny removes an entry from the list. Transfers that it blocked stay blocked.
+// undeny proposes to remove an entry from the list; a second officer confirms it. Transfers that it blocked stay blocked.
 func (s *server) undeny(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
 		return err
 	}
-	if err := s.Store.Undeny(c.ctx, id, c.who); err != nil {
+	waits, err := s.Store.ProposeUndeny(c.ctx, id, c.who)
+	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.empty()
+	return answerPending(c, waits)
 }

@@ -43,7 +43,7 @@ func exampleTests() []func(*testing.T) {
 		TestBankConfirmationIsRead, TestTreasuryIsAllocatedByTwo, TestExceptionIsSettledOnce,
 		TestDecisionRepeatedAfterAnUnknownOutcome, TestPINIsChangedWithThePassword, TestSendWithAQuote, TestSessionsEnd,
 		TestTwoOfficersDeclareAPayoutNotMade, TestOfficersApproveThroughTheAPI, TestResolveNamesTheRefund, TestApprovalTokens,
-		TestTwoOfficersCorrectAnAddress, TestOperationsWithoutAnotherExample,
+		TestTwoOfficersCorrectAnAddress, TestFreezeIsPulledByOneAndLiftedByTwo, TestOperationsWithoutAnotherExample,
 	}
 }
 
@@ -323,7 +323,9 @@ func TestOperationsWithoutAnotherExample(t *testing.T) {
 	e.do(post, auth+"payment-exceptions/"+found[0].ID.String()+"/refund", map[string]any{"note": "they wrote", "address": goodAddress}, officer.auth(), freshKey()).
 		want(http.StatusAccepted)
 	refunds := e.do(get, auth+"refunds?payment_exception_id="+found[0].ID.String(), nil, officer.auth()).want(http.StatusOK).object()["refunds"].([]any)
-	e.do(post, auth+"refunds/"+refunds[0].(map[string]any)["id"].(string)+"/reject", note, admin.auth(), freshKey()).want(http.StatusOK)
+	refund := refunds[0].(map[string]any)
+	seen := map[string]any{"note": note["note"], "digest": refund["approval_digest"]}
+	e.do(post, auth+"refunds/"+refund["id"].(string)+"/reject", seen, admin.auth(), freshKey()).want(http.StatusOK)
 
 	vendor, customer := e.person(exchange.RoleVendor), e.person(exchange.RoleCustomer)
 	late := e.pays(customer, e.offer(vendor, e.wallet(vendor)).ID, "259", true)

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"net/http"
+
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 
@@ -205,4 +207,11 @@ func (e *env) quoteFor(owner person, purpose exchange.QuotePurpose, amount strin
 		e.t.Fatalf("quote: %v", err)
 	}
 	return q
+}
+
+// agree confirms the one change that an answer says waits, as another officer.
+func (e *env) agree(waits *reply, by person) {
+	e.t.Helper()
+	id := waits.object()["changes"].([]any)[0].(map[string]any)["id"].(string)
+	e.do(post, "/api/v1/auth/approvals/changes/"+id+"/confirm", map[string]any{}, by.auth(), freshKey()).want(http.StatusOK)
 }

@@ -144,7 +144,7 @@ func (s *server) getFloat(c *call) error {
 	})
 }
 
-// closeBreaker resumes payouts, after an operator's check.
+// closeBreaker proposes to resume payouts, after an operator's check; a second officer confirms it.
 func (s *server) closeBreaker(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -154,12 +154,24 @@ func (s *server) closeBreaker(c *call) error {
 	if err := f.done(); err != nil {
 		return err
 	}
-	b, err := s.Store.CloseBreaker(c.ctx, s.Config.Operator, note, c.who)
+	waits, err := s.Store.ProposeBreakerClosed(c.ctx, s.Config.Operator, note, c.who)
 	if err != nil {
 		return err
 	}
+	return answerPending(c, waits)
+}
+
+// passBreakerOn notifies the flows that the breaker parked when two officers have closed it.
+func (s *server) passBreakerOn(c *call, change exchange.ControlChange) {
+	if change.Kind != exchange.ControlBreakerClosed || change.Status != exchange.ControlConfirmed {
+		return
+	}
+	b, err := s.Store.Breaker(c.ctx, s.Config.Operator)
+	if err != nil {
+		s.log.Warn("the breaker could not be read", "error", err)
+		return
+	}
 	s.wakeSuspended(c.ctx, b)
-	return c.json(http.StatusOK, breakerWire(b))
 }
 
 // wakeSuspended notifies the first of the flows that the breaker parked to try again. The others are notified when its

@@ -81,7 +81,7 @@ func offerWireOf(o exchange.Order) *wireOfferID {
 }
 
 // orderWire converts an order for a reader. The customer sees everything. Staff see everything but account numbers, which
-// only officers who pay by bank see. The vendor sees masked numbers, and no names, no refund address and no checkout id of
+// only officers who pay by bank see. The vendor sees masked numbers, no escrow address before the deposit, and no names, no refund address and no checkout id of
 // the mobile money operator, because that id contains a phone number.
 func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 	amount := o.Price.Crypto.String()
@@ -114,6 +114,9 @@ func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 		w.SenderPhone, w.SenderName = nullString(lastDigits(o.SenderPhone)), NullableString{}
 		w.AccountName, w.BankAddress = NullableString{}, NullableString{}
 		w.RefundAddress, w.FXRateQuoteID = NullableString{}, nil
+		if o.OffRamp() && o.Status == exchange.OrderPending { // before the deposit only the seller pays there
+			w.WalletAddress, w.EscrowAddress = "", NullableString{}
+		}
 	}
 	return w
 }

@@ -153,6 +153,7 @@ func cells() map[string]cell {
 	transfer := func(s scene) uuid.UUID { return s.transferID() }
 	quote := func(s scene) uuid.UUID { return s.quoteID() }
 	note := fixed(map[string]any{"note": "because"})
+	decided := fixed(map[string]any{"note": "because", "digest": strings.Repeat("0", 64)})
 	misfit := func(s scene) uuid.UUID { return s.w.misfit().Exception.ID }
 	const auth = "/api/v1/auth/"
 	all := map[string]cell{
@@ -169,8 +170,8 @@ func cells() map[string]cell {
 		"POST " + auth + "approvals/changes/{id}/reject":  {id: func(s scene) uuid.UUID { return s.w.change() }, shared: true, body: note},
 		"DELETE " + auth + "deny-list/{id}":               {id: func(s scene) uuid.UUID { return s.w.denied() }, shared: true},
 		"GET " + auth + "transfers/{id}":                  {id: transfer}, "GET " + auth + "transfers/{id}/timeline": {id: transfer},
-		"POST " + auth + "transfers/{id}/cancel": {id: transfer}, "POST " + auth + "transfers/{id}/approve": {id: transfer, body: note},
-		"POST " + auth + "transfers/{id}/reject": {id: transfer, body: note}, "POST " + auth + "transfers/{id}/retry": {id: transfer},
+		"POST " + auth + "transfers/{id}/cancel": {id: transfer}, "POST " + auth + "transfers/{id}/approve": {id: transfer, body: decided},
+		"POST " + auth + "transfers/{id}/reject": {id: transfer, body: decided}, "POST " + auth + "transfers/{id}/retry": {id: transfer},
 		"POST " + auth + "transfers/{id}/refund":             {id: transfer, body: note},
 		"POST " + auth + "transfers/{id}/payload":            {id: transfer},
 		"POST " + auth + "transfers/{id}/signed-transaction": {id: transfer, body: fixed(map[string]any{"signed_transaction": "0a"})},
@@ -215,7 +216,7 @@ func cells() map[string]cell {
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}
 	}
 	for _, verb := range []string{"approve", "reject"} {
-		all["POST "+auth+"refunds/{id}/"+verb] = cell{id: func(s scene) uuid.UUID { return s.w.owedBack() }, shared: true, body: note}
+		all["POST "+auth+"refunds/{id}/"+verb] = cell{id: func(s scene) uuid.UUID { return s.w.owedBack() }, shared: true, body: decided}
 	}
 	for _, verb := range []string{"publish", "pause", "resume", "close", "suspend", "unsuspend"} {
 		all["POST "+auth+"offers/{id}/"+verb] = cell{id: draft}

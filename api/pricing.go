@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -76,7 +77,8 @@ func (s *server) listRates(c *call) error {
 	return listed(c, "fx_rates", page, s.rateWire)(s.Store.FXRates(c.ctx, filter, page))
 }
 
-// enterRate stores a rate that an admin enters: bid and ask, or mid for both.
+// enterRate stores a rate that an admin enters: bid and ask, or mid for both. One that strays from the market waits for a
+// second officer.
 func (s *server) enterRate(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -84,7 +86,7 @@ func (s *server) enterRate(c *call) error {
 	}
 	e := store.RateEntry{
 		ID: c.objectID, Base: money.Asset(f.oneOf("base", true, cryptoNames...)), Quote: money.KES, Source: exchange.RateSourceAdmin,
-		ValidFrom: f.time("valid_from", false), ConfirmJumpFrom: f.id("confirm_jump_from", false),
+		ValidFrom: f.time("valid_from", false),
 	}
 	f.oneOf("quote", false, currencies...)
 	least, most := int(exchange.MinRateLife.Seconds()), int(exchange.MaxRateLife.Seconds())
@@ -105,6 +107,13 @@ func (s *server) enterRate(c *call) error {
 		return err
 	}
 	r, err := s.Store.EnterRate(c.ctx, e, c.who)
+	if errors.Is(err, exchange.ErrRateStrays) {
+		waits, err := s.Store.ProposeRate(c.ctx, e, c.who)
+		if err != nil {
+			return err
+		}
+		return answerPending(c, waits)
+	}
 	if err != nil {
 		return err
 	}
@@ -156,7 +165,7 @@ func (s *server) listProfiles(c *call) error {
 	return listed(c, "profiles", page, s.profileWire)(s.Store.FeeProfiles(c.ctx, filter, page))
 }
 
-// enterProfile stores the next version of a scope's fees for an asset.
+// enterProfile proposes the next version of a scope's fees for an asset; a second officer confirms it.
 func (s *server) enterProfile(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -172,11 +181,11 @@ func (s *server) enterProfile(c *call) error {
 	if err := f.done(); err != nil {
 		return err
 	}
-	p, err = s.Store.EnterProfile(c.ctx, p, c.who)
+	waits, err := s.Store.ProposeProfile(c.ctx, p, c.who)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusCreated, s.profileWire(p))
+	return answerPending(c, waits)
 }
 
 // quotedRate is the rate that a quote froze.

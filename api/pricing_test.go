@@ -46,15 +46,15 @@ func TestRatesAreTheAdmins(t *testing.T) {
 	enter(map[string]any{"valid_from": ""}).blames("/valid_from format")
 	enter(map[string]any{"valid_from": "2099-01-01T00:00:00Z"}).blames("/valid_from out_of_range")
 	enter(map[string]any{"valid_from": first.text("valid_from")}).blames("/valid_from not_newer")
-	enter(map[string]any{"bid": "12.89", "ask": "12.91"}).blames("/confirm_jump_from required")
-	enter(map[string]any{"bid": "12.89", "ask": "12.91", "confirm_jump_from": newID()}).refused(exchange.CodeRateChanged)
-	far := enter(map[string]any{"bid": nil, "ask": nil, "mid": "140", "confirm_jump_from": first.text("id")}).want(http.StatusCreated).object()
-	if far["jump_confirmed"] != true || far["replaces"] != first.text("id") || far["bid"] != "140" || far["ask"] != "140" {
-		t.Errorf("confirmed %v", far)
-	}
+	waits := enter(map[string]any{"bid": nil, "ask": nil, "mid": "140"}).want(http.StatusAccepted)
+	e.agree(waits, officer)
 	list := e.do(get, ratesPath+"?base=USDT&source=admin", nil, officer.auth()).want(http.StatusOK).object()
 	rates := list["fx_rates"].([]any)
-	if list["total"] != 2.0 || rates[0].(map[string]any)["in_force"] != true || rates[1].(map[string]any)["in_force"] != false || rates[1].(map[string]any)["replaced_at"] != far["valid_from"] {
+	far := rates[0].(map[string]any)
+	if far["jump_confirmed"] != true || far["replaces"] != first.text("id") || far["bid"] != "140" || far["ask"] != "140" || far["created_by"] != admin.ID.String() {
+		t.Errorf("confirmed %v", far)
+	}
+	if list["total"] != 2.0 || far["in_force"] != true || rates[1].(map[string]any)["in_force"] != false || rates[1].(map[string]any)["replaced_at"] != far["valid_from"] {
 		t.Errorf("listed %v", list)
 	}
 }
@@ -69,11 +69,17 @@ func TestProfilesAreTheAdmins(t *testing.T) {
 		}
 		return e.do(post, profilesPath, body, admin.auth())
 	}
-	first := enter(map[string]any{"maximum": "10", "note": "for a start"}).want(http.StatusCreated).object()
+	newest := func() map[string]any {
+		return e.do(get, profilesPath+"?scope=transfer&asset=USDT", nil, admin.auth()).want(http.StatusOK).object()["profiles"].([]any)[0].(map[string]any)
+	}
+	colleague := e.person(exchange.RoleTreasury)
+	e.agree(enter(map[string]any{"maximum": "10", "note": "for a start"}).want(http.StatusAccepted), colleague)
+	first := newest()
 	if first["version"] != 1.0 || first["in_force"] != true || first["minimum"] != "0.000000" || first["maximum"] != "10.000000" || first["spread_basis_points"] != 0.0 {
 		t.Errorf("entered %v", first)
 	}
-	if second := enter(map[string]any{"fixed": "0"}).want(http.StatusCreated).object(); second["version"] != 2.0 || second["maximum"] != nil {
+	e.agree(enter(map[string]any{"fixed": "0"}).want(http.StatusAccepted), colleague)
+	if second := newest(); second["version"] != 2.0 || second["maximum"] != nil {
 		t.Errorf("entered %v", second)
 	}
 	enter(map[string]any{"scope": "swap"}).blames("/scope enum")

@@ -196,7 +196,7 @@ func (s *server) decideRefund(action exchange.ApprovalAction) func(*call) error 
 		if err != nil {
 			return err
 		}
-		note, digest := f.line("note", action == exchange.Reject, maxNoteLength), f.line("digest", false, digestLength)
+		note, digest := f.line("note", action == exchange.Reject, maxNoteLength), f.line("digest", true, digestLength)
 		if err := f.done(); err != nil {
 			return err
 		}
@@ -206,9 +206,6 @@ func (s *server) decideRefund(action exchange.ApprovalAction) func(*call) error 
 		}
 		if r.Rail != exchange.RefundOnChain {
 			return exchange.Errorf(exchange.CodeStateConflict, "Mobile money refunds need no approval.")
-		}
-		if digest == "" {
-			digest = r.Digest
 		}
 		k, token := s.ownTicket(c, exchange.ApproveRefund, r.ID, action, note)
 		k.Amount, k.Digest = r.Amount, digest

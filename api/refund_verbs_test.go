@@ -77,10 +77,12 @@ func TestCryptoIsReturnedByTwo(t *testing.T) {
 		t.Errorf("it waits for %d and %d of the two", pending(one), pending(two))
 	}
 	decide := "/api/v1/auth/refunds/" + r["id"].(string) + "/"
-	e.do(post, decide+"approve", map[string]any{}, one.auth(), freshKey()).refused(exchange.CodeForbidden)
+	seen := map[string]any{"digest": r["approval_digest"]}
+	e.do(post, decide+"approve", map[string]any{}, two.auth(), freshKey()).blames("/digest required") // D7
+	e.do(post, decide+"approve", seen, one.auth(), freshKey()).refused(exchange.CodeForbidden)
 	e.do(post, decide+"approve", map[string]any{"digest": "another"}, two.auth(), freshKey()).blames("/digest mismatch")
-	e.do(post, decide+"reject", map[string]any{}, two.auth(), freshKey()).blames("/note required")
-	e.do(post, decide+"approve", map[string]any{}, e.person(exchange.RoleOTCOfficer).auth(), freshKey()).refused(exchange.CodeForbidden)
+	e.do(post, decide+"reject", seen, two.auth(), freshKey()).blames("/note required")
+	e.do(post, decide+"approve", seen, e.person(exchange.RoleOTCOfficer).auth(), freshKey()).refused(exchange.CodeForbidden)
 	key = freshKey()
 	for range 2 {
 		e.do(post, decide+"approve", map[string]any{"digest": r["approval_digest"]}, two.auth(), key).want(http.StatusOK)

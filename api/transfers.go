@@ -33,6 +33,10 @@ func (s *server) openTransfer(c *call) error {
 		Network: exchange.Network(f.oneOf("network", true, networkNames...)), Note: f.line("note", false, exchange.MaxTransferNote),
 	}
 	r.Amount = f.amount("amount", money.Asset(f.oneOf("asset", true, stablecoins...)), true)
+	if f.has("max_fee") {
+		most := f.charge("max_fee", r.Amount.Asset())
+		r.MaxFee = &most
+	}
 	r.QuoteID = f.quoteID()
 	s.recipient(f.object("recipient", true), &r)
 	if err := f.done(); err != nil {

@@ -258,7 +258,11 @@ func TestDenyListIsTheAdmins(t *testing.T) {
 	if got := c.send(away("1")).want(http.StatusCreated).object(); got["status"] != "blocked" || got["status_detail"] != "held" {
 		t.Errorf("sent to a denied address: %v", got)
 	}
-	c.do(del, path+"/"+listed.text("id"), nil, c.admin.auth()).want(http.StatusNoContent)
+	waits := c.do(del, path+"/"+listed.text("id"), nil, c.admin.auth()).want(http.StatusAccepted)
+	if got := c.send(away("1")).want(http.StatusCreated).object(); got["status"] != "blocked" {
+		t.Errorf("sent after one admin's word: %v", got)
+	}
+	c.agree(waits, c.officers[0])
 	c.do(del, path+"/"+listed.text("id"), nil, c.admin.auth()).refused(exchange.CodeNotFound)
 	if got := c.send(away("1")).want(http.StatusCreated).object(); got["status"] != "queued" {
 		t.Errorf("sent after the line was taken off: %v", got)

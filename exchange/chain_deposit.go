@@ -167,13 +167,16 @@ type QuarantinedMovement struct {
 // SigningHold is why no transaction is signed for a payment.
 type SigningHold string
 
-// The reasons. All but HoldWatch last until an officer settles the quarantined movement.
+// The reasons. HoldWatch and HoldFrozen pass by themselves, HoldInactive when the account is switched on again; the others
+// last until an officer settles the quarantined movement.
 const (
 	HoldNone       SigningHold = ""
-	HoldUnexpected SigningHold = "unexpected_send" // a transaction of the payment moved something that is not accounted for
-	HoldSentBefore SigningHold = "sent_before"     // an unknown transaction moved exactly this payment's amount out of the wallet
-	HoldForeign    SigningHold = "foreign_send"    // an unknown transaction moved something out of the wallet
-	HoldWatch      SigningHold = "watch_behind"    // the chain is not read up to its newest block, so later sends are unknown
+	HoldUnexpected SigningHold = "unexpected_send"  // a transaction of the payment moved something that is not accounted for
+	HoldSentBefore SigningHold = "sent_before"      // an unknown transaction moved exactly this payment's amount out of the wallet
+	HoldForeign    SigningHold = "foreign_send"     // an unknown transaction moved something out of the wallet
+	HoldInactive   SigningHold = "inactive_account" // a party of the payment was switched off
+	HoldFrozen     SigningHold = "frozen"           // an officer has frozen all outgoing payments
+	HoldWatch      SigningHold = "watch_behind"     // the chain is not read up to its newest block, so later sends are unknown
 )
 
 // WatchLook is the state of a network when the watch read it.

@@ -24,6 +24,12 @@ const (
 	ControlOrderAddress       ControlKind = "order_address"       // another address for the crypto of a purchase that can't be sent
 	ControlRefundDecision     ControlKind = "refund_decision"     // a large refund by mobile money, or the payee of one
 	ControlDatabaseRelease    ControlKind = "database_release"    // requests to the operator from another database than before
+	ControlDenyRemoval        ControlKind = "deny_removal"        // an address leaves the deny list
+	ControlFeeProfile         ControlKind = "fee_profile"         // the next version of the house's fees
+	ControlFXRate             ControlKind = "fx_rate"             // a rate that strays from the market
+	ControlBreakerClosed      ControlKind = "breaker_closed"      // payouts by mobile money go again
+	ControlQuarantine         ControlKind = "quarantine_settled"  // a movement in the quarantine is explained
+	ControlFreezeLift         ControlKind = "freeze_lift"         // the end of a freeze of all outgoing payments
 )
 
 // ControlStatus is the state of a change of the controls.
@@ -41,6 +47,7 @@ func ControlKinds() []ControlKind {
 	return []ControlKind{
 		ControlHouseLimits, ControlUserLimits, ControlStaffAccess, ControlMomoTerms, ControlTreasuryAllocation, ControlFloatMove,
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
+		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift,
 	}
 }
 

@@ -11,7 +11,8 @@ type DepositVerdict string
 // The verdicts.
 const (
 	TakenExact      DepositVerdict = "exact"
-	TakenRepriced   DepositVerdict = "repriced"    // another amount, priced at the order's rate
+	TakenWaits      DepositVerdict = "waits"       // another amount, while the order may still be paid: it decides nothing yet
+	TakenRepriced   DepositVerdict = "repriced"    // another amount, priced at the order's rate when the order has expired
 	TakenMismatch   DepositVerdict = "mismatch"    // another amount, which the offer does not allow: all of it is returned
 	TakenWrongAsset DepositVerdict = "wrong_asset" // another coin: it stays in suspense, and the order keeps waiting
 	TakenDuplicate  DepositVerdict = "duplicate"   // the order already has its deposit

@@ -10,7 +10,7 @@ import (
 // OrderDetails lists what an order may wait for, and why it ended.
 func OrderDetails() []string {
 	return []string{
-		WaitNothing, WaitPrompt, WaitPayment, WaitRetry, WaitOutcome, WaitReceipt, WaitScreening, WaitSignature, WaitWatch, WaitBroadcast, WaitFinality,
+		WaitNothing, WaitPrompt, WaitPayment, WaitRetry, WaitOutcome, WaitReceipt, WaitScreening, WaitSignature, WaitWatch, WaitFrozen, WaitBroadcast, WaitFinality,
 		WaitDeposit, WaitDepositFinality, WaitPayout, WaitFloat, WaitSuspended, WaitPayeeDay, WaitBank, WaitBankSecond, WaitOperator, DetailDeclined, DetailExpired,
 		DetailCancelled, DetailUnderpaid, DetailMismatch, DetailRefundOpen,
 	}
@@ -19,7 +19,7 @@ func OrderDetails() []string {
 // TransferDetails lists what a transfer may wait for, and why it ended.
 func TransferDetails() []string {
 	return []string{
-		WaitNothing, WaitScreening, WaitApproval, WaitSecond, WaitSignature, WaitExternal, WaitHandedOut, WaitWithdrawal, WaitWatch, WaitBroadcast,
+		WaitNothing, WaitScreening, WaitApproval, WaitSecond, WaitRest, WaitSignature, WaitExternal, WaitHandedOut, WaitWithdrawal, WaitWatch, WaitFrozen, WaitBroadcast,
 		WaitFinality, WaitOperator, DetailBySender, DetailByStaff, DetailLapsed, DetailInactive, DetailRejected, DetailHeld, DetailReleased, DetailGivenUp,
 	}
 }

@@ -50,6 +50,8 @@ var eventTypes = []EventType{
 	{"reconciliation_difference.opened", "reconciliation_difference", "The ledger and a chain differ.", true},
 	{"reconciliation_difference.changed", "reconciliation_difference", "The amount of a difference changed.", true},
 	{"control_change.proposed", "control_change", "A change waits for a second officer.", true},
+	{"freeze.pulled", "freeze", "An officer froze all outgoing payments.", true},
+	{"freeze.lifted", "freeze", "Two officers lifted the freeze of outgoing payments.", true},
 	{"bank_confirmation.saved", "bank_confirmation", "An officer confirmed a payment by bank, or withdrew the confirmation.", true},
 	{"deposit_cursor.started", "deposit_cursor", "The deposit watch of a network began.", true},
 	{"deposit_quarantine.opened", "deposit_quarantine", "A movement on a chain can't be booked automatically.", true},

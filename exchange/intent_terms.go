@@ -94,19 +94,36 @@ func momentTerm(name string, v *time.Time) term {
 
 // amountTerm writes an amount with its asset: "10.000000 USDT".
 func amountTerm(name string, v *money.Amount) term {
+	return term{name, func() string { return amountText(*v) }, func(s string) (err error) { *v, err = amountOf(s); return err }}
+}
+
+// limitTerm writes an amount that need not be there, which is another thing than zero.
+func limitTerm(name string, v **money.Amount) term {
 	return term{name, func() string {
-		if v.Asset() == "" {
+		if *v == nil {
 			return ""
 		}
-		return v.String() + " " + string(v.Asset())
-	}, func(s string) (err error) {
-		number, asset, _ := strings.Cut(s, " ")
-		if !money.Asset(asset).Valid() {
-			return fmt.Errorf("unknown asset")
-		}
-		*v, err = money.Parse(money.Asset(asset), number)
+		return amountText(**v)
+	}, func(s string) error {
+		a, err := amountOf(s)
+		*v = &a
 		return err
 	}}
+}
+
+func amountText(a money.Amount) string {
+	if a.Asset() == "" {
+		return ""
+	}
+	return a.String() + " " + string(a.Asset())
+}
+
+func amountOf(s string) (money.Amount, error) {
+	number, asset, _ := strings.Cut(s, " ")
+	if !money.Asset(asset).Valid() {
+		return money.Amount{}, fmt.Errorf("unknown asset")
+	}
+	return money.Parse(money.Asset(asset), number)
 }
 
 func decimalTerm(name string, v *decimal.Decimal) term {
@@ -154,7 +171,7 @@ func (r TransferRequest) Terms() Terms { return termsOf(r.terms()) }
 func (r *TransferRequest) terms() []term {
 	return []term{
 		idTerm("wallet_id", &r.WalletID), textTerm("network", &r.Network), amountTerm("amount", &r.Amount), textTerm("note", &r.Note),
-		idTerm("quote_id", &r.QuoteID), idTerm("recipient_user_id", &r.Recipient.UserID), textTerm("recipient_email", &r.Recipient.Email),
+		limitTerm("max_fee", &r.MaxFee), idTerm("quote_id", &r.QuoteID), idTerm("recipient_user_id", &r.Recipient.UserID), textTerm("recipient_email", &r.Recipient.Email),
 		textTerm("recipient_phone", &r.Recipient.Phone), idTerm("recipient_wallet_id", &r.Recipient.WalletID),
 		textTerm("recipient_address", &r.Recipient.Address),
 	}

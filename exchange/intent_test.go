@@ -248,6 +248,9 @@ func fill(t *testing.T, path string, v reflect.Value) {
 		v.Set(reflect.ValueOf(uuid.New()))
 	case money.Amount:
 		v.Set(reflect.ValueOf(money.Must(money.USDT, "1")))
+	case *money.Amount:
+		none := money.Zero(money.USDT)
+		v.Set(reflect.ValueOf(&none))
 	case decimal.Decimal:
 		v.Set(reflect.ValueOf(decimal.NewFromInt(3)))
 	case time.Time:

@@ -75,7 +75,7 @@ func TestApprovalRule(t *testing.T) {
 // An approval covers everything that determines where the money goes.
 func TestIntentOfTransfers(t *testing.T) {
 	t.Parallel()
-	base := exchange.Transfer{Kind: exchange.ExternalTransfer, Network: exchange.Tron, Amount: money.Must(money.USDT, "10"), FromAddress: "A", ToAddress: "B", ApprovalsRequired: 1}
+	base := exchange.Transfer{Kind: exchange.ExternalTransfer, Network: exchange.Tron, Amount: money.Must(money.USDT, "10"), FromAddress: "A", ToAddress: "B", Fee: money.Zero(money.USDT)}
 	seen := map[string]string{base.Intent(): "the transfer itself"}
 	for name, change := range map[string]func(*exchange.Transfer){
 		"id": func(f *exchange.Transfer) { f.ID[0] = 1 }, "kind": func(f *exchange.Transfer) { f.Kind = exchange.InternalTransfer },
@@ -83,7 +83,7 @@ func TestIntentOfTransfers(t *testing.T) {
 		"asset":  func(f *exchange.Transfer) { f.Amount = money.Must(money.USDC, "10") },
 		"amount": func(f *exchange.Transfer) { f.Amount = money.Must(money.USDT, "10.000001") },
 		"wallet": func(f *exchange.Transfer) { f.WalletID[0] = 1 }, "sender": func(f *exchange.Transfer) { f.FromAddress = "C" },
-		"recipient": func(f *exchange.Transfer) { f.ToAddress = "C" }, "approvals": func(f *exchange.Transfer) { f.ApprovalsRequired = 2 },
+		"recipient": func(f *exchange.Transfer) { f.ToAddress = "C" }, "fee": func(f *exchange.Transfer) { f.Fee = money.Must(money.USDT, "1") },
 	} {
 		other := base
 		change(&other)

@@ -63,6 +63,15 @@ var (
 	MaxRate = decimal.New(10_000, 0)
 )
 
+// RateCollar is how many basis points an offer's rate may lie from the market's: beyond it an offer is a way to give money
+// away under another name. The database has the same value.
+const RateCollar = 2000
+
+// WithinCollar reports whether a rate lies within the collar around a reference.
+func WithinCollar(rate, reference decimal.Decimal) bool {
+	return rate.Sub(reference).Abs().Mul(decimal.New(basisPoints, 0)).LessThanOrEqual(reference.Mul(decimal.New(RateCollar, 0)))
+}
+
 // RatePlaces is the number of decimal places of a rate in KES per unit of the stablecoin.
 const RatePlaces = 6
 

@@ -98,6 +98,7 @@ const (
 	WaitReceipt      = "receipt"       // paid, but the operator's receipt is missing
 	WaitSignature    = "signature"
 	WaitWatch        = "chain_watch" // the chain must be read up to its newest block before anything is signed
+	WaitFrozen       = "frozen"      // an officer has frozen all outgoing payments
 	WaitBroadcast    = "broadcast"
 	WaitFinality     = "finality"
 	WaitOperator     = "operator" // parked

@@ -42,6 +42,7 @@ const (
 	ClassOverdue  OutcomeClass = "overdue"   // the step was carried out later than its flow expected
 	ClassTrial    OutcomeClass = "trial"     // another payout is on trial, after our credential was refused
 	ClassPayeeDay OutcomeClass = "payee_day" // the payee has reached the operator's daily limit
+	ClassFrozen   OutcomeClass = "frozen"    // an officer has frozen all outgoing payments
 )
 
 // OutcomeClasses lists the classes that are stored with an attempt. The first is that of an attempt without a class.

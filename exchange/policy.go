@@ -71,6 +71,8 @@ const (
 	ActReleaseDatabase      Action = "database.release"
 	ActWriteMomoTerms       Action = "momo_terms.write"
 	ActAllocate             Action = "treasury.allocate"
+	ActFreeze               Action = "freeze.pull" // and read it
+	ActLiftFreeze           Action = "freeze.lift" // with a second officer
 )
 
 type grants map[Role]Scope
@@ -180,6 +182,8 @@ var policy = map[Action]grants{
 	ActReleaseDatabase: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActWriteMomoTerms:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActAllocate:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActFreeze:          {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActLiftFreeze:      {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},

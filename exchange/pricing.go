@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -16,7 +17,7 @@ const (
 	MinRateLife     = time.Minute
 	MaxRateLife     = 7 * 24 * time.Hour
 	DefaultRateLife = 24 * time.Hour
-	MaxRateJump     = 500  // basis points that one side may move from the last rate without confirmation
+	MaxRateJump     = 500  // basis points that one side may move by one person, from the last rate of a source or of two officers
 	MaxRateSpread   = 1000 // basis points that the ask may exceed the bid by
 	// MaxValuationDiscount is how many basis points a rate's valuation may fall below the entered one.
 	MaxValuationDiscount = 2500
@@ -50,11 +51,14 @@ type FXRate struct {
 	ValidFrom     time.Time
 	StaleAt       time.Time // from then on nothing is priced by it
 	Replaces      uuid.UUID // the rate of the pair before it; zero for the first
-	JumpConfirmed bool      // the caller confirmed a jump beyond MaxRateJump
+	JumpConfirmed bool      // two officers agreed it
 	CreatedBy     uuid.UUID // zero for a rate from a source
 	CreatedAt     time.Time
 	ReplacedAt    time.Time // when the next one began; zero for the newest
 }
+
+// ErrRateStrays is the cause of a refusal of a rate that one person may not enter alone.
+var ErrRateStrays = errors.New("the rate strays from the market")
 
 // InForce reports whether amounts are priced by the rate at a moment.
 func (r FXRate) InForce(at time.Time) bool {

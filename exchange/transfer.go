@@ -43,19 +43,21 @@ const (
 	TransferFailed       TransferStatus = "failed"           // an operator gave it up; proven not to be on the network
 )
 
-// TransferMachine governs transfers. Only an external one passes through screening and approval, which a database trigger
-// enforces.
+// TransferMachine governs transfers. Only an external one passes through screening, and none is queued before its release
+// has passed (JudgeRelease); database triggers enforce both.
 var TransferMachine = Machine[TransferStatus]{
 	Name: "transfer", Initial: TransferCreated,
 	Transitions: []Transition[TransferStatus]{
 		{TransferCreated, TransferScreening, ByFlow, "it leaves our custody"},
+		{TransferCreated, TransferPending, ByFlow, "it stays in our custody, and the rule about all that leaves wants officers"},
 		{TransferCreated, TransferQueued, ByFlow, "it stays in our custody"},
 		{TransferCreated, TransferCancelled, BySender, "nothing is signed"},
-		{TransferScreening, TransferPending, ByFlow, "the screening is clear and the value above the limit"},
+		{TransferScreening, TransferPending, ByFlow, "the screening is clear, and the rule about all that leaves wants officers or time"},
 		{TransferScreening, TransferQueued, ByFlow, "the screening is clear"},
 		{TransferScreening, TransferBlocked, ByFlow, "the screening is a hit"},
 		{TransferScreening, TransferCancelled, BySender, "nothing is signed"},
-		{TransferPending, TransferQueued, ByOfficer, "the officers that its value needs have approved it"},
+		{TransferPending, TransferQueued, ByOfficer, "the officers that it needs have approved it"},
+		{TransferPending, TransferQueued, ByFlow, "its destination has rested"},
 		{TransferPending, TransferRejected, ByOfficer, "an officer rejected it"},
 		{TransferPending, TransferBlocked, ByFlow, "the address was put on the deny list meanwhile"},
 		{TransferPending, TransferCancelled, BySender, "nothing is signed, or the approval expired"},
@@ -88,6 +90,7 @@ const (
 	WaitScreening  = "screening"
 	WaitApproval   = "approval"
 	WaitSecond     = "second_approval"
+	WaitRest       = "destination_rest"   // the owner named this destination for the first time less than a day ago; two officers shorten it
 	WaitExternal   = "external_signature" // of a cold wallet, whose key is not in the service
 	WaitHandedOut  = "handed_out"         // the unsigned transaction was handed out, and may pay until that is proven impossible
 	WaitWithdrawal = "withdrawing"        // the handed-out transaction is being made impossible
@@ -138,9 +141,10 @@ type Transfer struct {
 	QuoteID           uuid.UUID
 	QuotedFiat        money.Amount
 	QuotedRate        decimal.Decimal
-	ApprovalsRequired int
-	Approvals         int    // given so far
-	Digest            string // see Intent
+	ApprovalsRequired int       // as its release was judged last
+	RestsUntil        time.Time // the end of its destination's rest; zero for none
+	Approvals         int       // given so far
+	Digest            string    // see Intent
 	Status            TransferStatus
 	StatusDetail      string
 	HoldID            uuid.UUID
@@ -152,14 +156,12 @@ type Transfer struct {
 	Version           int64
 }
 
-// Intent is the hash of everything about a transfer that an approval covers. It never changes.
+// Intent is the hash of everything about a transfer that an approval covers. It never changes. How many officers must approve
+// is no part of it: that follows from what else leaves.
 func (t Transfer) Intent() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "kivuko transfer v1\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d\n", t.ID, t.Kind, t.RequestedBy, t.Network,
-		t.Amount.Asset(), t.Amount, t.WalletID, t.FromAddress, t.ToAddress, t.ApprovalsRequired)
-	if t.Fee.Positive() { // keeps the digests of transfers from before fees
-		fmt.Fprintf(h, "fee %s\n", t.Fee)
-	}
+	fmt.Fprintf(h, "kivuko transfer v2\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n", t.ID, t.Kind, t.RequestedBy, t.Network,
+		t.Amount.Asset(), t.Amount, t.WalletID, t.FromAddress, t.ToAddress, t.Fee)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -178,12 +180,13 @@ type Recipient struct {
 
 // TransferRequest is a checked request for a transfer.
 type TransferRequest struct {
-	ID          uuid.UUID    `json:"id"`
-	RequestedBy uuid.UUID    `json:"requested_by"`
-	WalletID    uuid.UUID    `json:"wallet_id,omitzero"` // zero: the requester's default wallet on the network
-	Network     Network      `json:"network"`
-	Amount      money.Amount `json:"amount"`
-	Recipient   Recipient    `json:"recipient"`
-	Note        string       `json:"note,omitempty"`
-	QuoteID     uuid.UUID    `json:"fx_rate_quote_id,omitzero"`
+	ID          uuid.UUID     `json:"id"`
+	RequestedBy uuid.UUID     `json:"requested_by"`
+	WalletID    uuid.UUID     `json:"wallet_id,omitzero"` // zero: the requester's default wallet on the network
+	Network     Network       `json:"network"`
+	Amount      money.Amount  `json:"amount"`
+	Recipient   Recipient     `json:"recipient"`
+	Note        string        `json:"note,omitempty"`
+	QuoteID     uuid.UUID     `json:"fx_rate_quote_id,omitzero"`
+	MaxFee      *money.Amount `json:"max_fee,omitempty"` // the highest fee that the requester accepts; nil for any
 }

@@ -34,7 +34,7 @@ func (s *Store) ApprovalRules(ctx context.Context) (map[exchange.ApprovalObject]
 	return rulesOf(rows), nil
 }
 
-const readRule = `SELECT object_type, one_above||' KES' AS one_above, two_above||' KES' AS two_above FROM approval_rules WHERE object_type = $1` + forShare
+const readRule = `SELECT object_type, one_above||' KES' AS one_above, two_above||' KES' AS two_above FROM approval_rules WHERE object_type = $1 FOR SHARE`
 
 // approvalRule reads and locks the rule of an object until the transaction ends.
 func (t unitTx) approvalRule(ctx context.Context, object exchange.ApprovalObject) (exchange.ApprovalRule, error) {

@@ -14,22 +14,11 @@ const finalMovement = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE n
 
 const attemptOfTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE network = $1 AND tx_id = $2`
 
-// AdoptSend settles an outgoing movement as a payment of ours whose transaction this database lost: an officer
-// compared the two. The transaction becomes the payment's, which completes by it as usual; nothing is signed.
-// CodeStateConflict unless the movement is final and matches the payment exactly, and the payment is approved or
-// parked without a live or handed-out transaction. CodeUnsupported for the house's own coins. On sequenced networks
-// the wallet's sequence stays as it is; ReopenNonceSequence lets it continue. A repeated call with the same payment
-// changes nothing.
-func (s *Store) AdoptSend(ctx context.Context, quarantineID, paymentID uuid.UUID, note string, by exchange.Principal) (exchange.ChainPayment, error) {
-	if err := require(note != "" && len([]rune(note)) <= 400, "/note", "required", "must say why, in at most 400 characters"); err != nil {
-		return exchange.ChainPayment{}, err
-	}
-	return change(ctx, s, "chain payment", paymentID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
-		p, err := t.adopt(ctx, quarantineID, paymentID, note, by)
-		return p, exchange.Posting{}, err
-	})
-}
-
+// adopt settles an outgoing movement as a payment of ours whose transaction this database lost: two officers compared
+// them. The transaction becomes the payment's, which completes by it as usual; nothing is signed. CodeStateConflict unless
+// the movement is final and matches the payment exactly, and the payment is approved or parked without a live or
+// handed-out transaction. CodeUnsupported for the house's own coins. On sequenced networks the wallet's sequence stays as
+// it is; ReopenNonceSequence lets it continue. A repeated call with the same payment changes nothing.
 func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, note string, by exchange.Principal) (exchange.ChainPayment, error) {
 	object, p, err := t.objectOf(ctx, paymentID)
 	if err != nil {

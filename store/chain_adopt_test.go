@@ -27,7 +27,7 @@ func TestSendsToStrangersAreAdopted(t *testing.T) {
 				}
 			}
 			finalBlock(t, s, scanOf(blockOf("a", 101), moveOf("lost", p.FromAddress, p.ToAddress, p.Amount)))
-			if _, err := s.AdoptSend(ctx, alarmOf(t, s, exchange.QuarantineOutgoing).ID, p.ID, "compared", storetest.By); err != nil {
+			if err := adopted(t, s, alarmOf(t, s, exchange.QuarantineOutgoing).ID, p.ID); err != nil {
 				t.Fatal(err)
 			}
 			live, found, err := s.LiveAttempt(ctx, p.ID)
@@ -70,10 +70,8 @@ func TestNumberedSendsAreAdopted(t *testing.T) {
 	if err != nil || len(open) != 1 {
 		t.Fatalf("the alarms are %+v, %v", open, err)
 	}
-	for range 2 {
-		if _, err := s.AdoptSend(ctx, open[0].ID, p.ID, "compared", storetest.By); err != nil {
-			t.Fatal(err)
-		}
+	if err := adopted(t, s, open[0].ID, p.ID); err != nil {
+		t.Fatal(err)
 	}
 	live, found, err := s.LiveAttempt(ctx, p.ID)
 	if err != nil || !found || !live.Adopted || live.TxID != "lost" {
@@ -115,7 +113,7 @@ func TestColdSendsAreAdopted(t *testing.T) {
 				d = v.handOut(t)
 			}
 			finalBlock(t, v.store, scanOf(blockOf("a", 101), moveOf(d.TxID, p.FromAddress, p.ToAddress, p.Amount)))
-			_, err = v.store.AdoptSend(ctx, alarmOf(t, v.store, exchange.QuarantineOutgoing).ID, p.ID, "compared", storetest.By)
+			err = adopted(t, v.store, alarmOf(t, v.store, exchange.QuarantineOutgoing).ID, p.ID)
 			if !out {
 				if p, readErr := v.store.ChainPayment(ctx, p.ID); err != nil || readErr != nil || p.Status != exchange.ChainIncluded {
 					t.Errorf("it is %+v, %v, %v", p, err, readErr)

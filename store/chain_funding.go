@@ -63,6 +63,9 @@ func (s *Store) CancelFunding(ctx context.Context, orderID uuid.UUID, by exchang
 		if err := t.abandonPayment(ctx, p.ID, "cancelled", by); err != nil {
 			return struct{}{}, none, err
 		}
+		if err := t.endRelease(ctx, exchange.ReleaseFunding, orderID); err != nil {
+			return struct{}{}, none, err
+		}
 		return struct{}{}, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: p.HoldID}}}}, nil
 	})
 	return err

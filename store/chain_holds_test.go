@@ -64,9 +64,16 @@ func alarmOf(t *testing.T, s *store.Store, why exchange.QuarantineReason) exchan
 
 func settled(t *testing.T, s *store.Store, q exchange.QuarantinedMovement) {
 	t.Helper()
-	if err := s.SettleQuarantine(t.Context(), q.ID, "found out what it was", storetest.By); err != nil {
+	if err := adopted(t, s, q.ID, uuid.Nil); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// adopted settles a movement by two officers, as a payment of ours if one is named.
+func adopted(t *testing.T, s *store.Store, movement, payment uuid.UUID) error {
+	t.Helper()
+	by := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	return storetest.Agreed(t, s)(s.ProposeSettlement(t.Context(), movement, payment, "compared on the explorer", by))
 }
 
 // An unknown outgoing transaction blocks signing with the wallet's key, and above all the payment that it may have
@@ -272,7 +279,7 @@ func TestSigningWaitsForTheWatch(t *testing.T) {
 	wantHold(t, s, p, exchange.HoldNone)
 	c.advance(store.MaxLookAge + time.Second)
 	wantHold(t, s, p, exchange.HoldWatch)
-	if err := s.WaitForWatch(t.Context(), p.ID); err != nil {
+	if err := s.AwaitSignature(t.Context(), p.ID, exchange.HoldWatch); err != nil {
 		t.Fatal(err)
 	}
 	if o, err := s.Order(t.Context(), store.Everything(), p.ObjectID); err != nil || o.StatusDetail != exchange.WaitWatch {
@@ -283,7 +290,7 @@ func TestSigningWaitsForTheWatch(t *testing.T) {
 	tx := sign(t, s, p)
 	c.advance(time.Hour)
 	wantHold(t, s, p, exchange.HoldNone) // what is signed goes on
-	if err := s.WaitForWatch(t.Context(), p.ID); err != nil {
+	if err := s.AwaitSignature(t.Context(), p.ID, exchange.HoldWatch); err != nil {
 		t.Fatal(err)
 	}
 	if o, err := s.Order(t.Context(), store.Everything(), p.ObjectID); err != nil || o.StatusDetail != exchange.WaitBroadcast {
@@ -378,8 +385,7 @@ func TestPaymentsThatWereSentBefore(t *testing.T) {
 		t.Fatalf("the alarms are %+v, %v", open, err)
 	}
 	adopt := func(i int) error {
-		_, err := s.AdoptSend(ctx, open[i].ID, p.ID, "compared on the explorer", storetest.By)
-		return err
+		return adopted(t, s, open[i].ID, p.ID)
 	}
 	if open[0].TxID != "lost" {
 		open[0], open[1] = open[1], open[0]
@@ -431,7 +437,7 @@ func TestSuspenseIsEmptiedOnce(t *testing.T) {
 	if _, err := s.ResolveException(ctx, d.ExceptionID, exchange.ExcAccepted, "kept", storetest.By); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AdoptSend(ctx, alarmOf(t, s, exchange.QuarantineOutgoing).ID, p.ID, "compared", storetest.By); err != nil {
+	if err := adopted(t, s, alarmOf(t, s, exchange.QuarantineOutgoing).ID, p.ID); err != nil {
 		t.Fatal(err)
 	}
 	live, _, err := s.LiveAttempt(ctx, p.ID)

@@ -16,6 +16,7 @@ type paymentStage int
 const (
 	stageApproved  paymentStage = iota // waits for a first or another signature; nothing of it is on the chain
 	stageWaiting                       // approved, and the signature waits for the watch over the chain
+	stageFrozen                        // approved, and an officer has frozen all outgoing payments
 	stageSigned                        // bytes are stored
 	stageBroadcast                     // a node accepted them
 	stageIncluded                      // in a block that is not final yet
@@ -102,6 +103,8 @@ func (o *orderPayment) follow(ctx context.Context, t unitTx, to paymentStage, tx
 		}
 	case stageWaiting:
 		detail, txID = exchange.WaitWatch, o.order.TxHash
+	case stageFrozen:
+		detail, txID = exchange.WaitFrozen, o.order.TxHash
 	case stageHandedOut, stageWithdrawn:
 		return nil // an order's payment is never handed out
 	case stageSigned:

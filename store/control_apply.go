@@ -34,7 +34,19 @@ func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange
 	case exchange.ControlRefundDecision:
 		return none, t.applyRefundDecision(ctx, c)
 	case exchange.ControlDatabaseRelease:
-		return none, t.applyRelease(ctx, c)
+		return none, t.applyDatabaseRelease(ctx, c)
+	case exchange.ControlDenyRemoval:
+		return none, t.applyUndeny(ctx, c, by)
+	case exchange.ControlFeeProfile:
+		return none, t.applyProfile(ctx, c, by)
+	case exchange.ControlFXRate:
+		return none, t.applyRate(ctx, c, by)
+	case exchange.ControlBreakerClosed:
+		return none, t.applyBreakerClosed(ctx, c, by)
+	case exchange.ControlQuarantine:
+		return none, t.applySettlement(ctx, c, by)
+	case exchange.ControlFreezeLift:
+		return none, t.applyLift(ctx, c, by)
 	}
 	return none, exchange.Errorf(exchange.CodeInternal, "unknown kind of control change: %s", c.Kind)
 }

@@ -89,10 +89,10 @@ func (s *Store) ProposeRelease(ctx context.Context, note string, by exchange.Pri
 	return waits, err
 }
 
-const insertRelease = `INSERT INTO database_releases (identity, change_id) VALUES ($1, $2)`
+const insertDatabaseRelease = `INSERT INTO database_releases (identity, change_id) VALUES ($1, $2)`
 
-// applyRelease lets this database send. CodeStateConflict when it was put back again meanwhile.
-func (t unitTx) applyRelease(ctx context.Context, c exchange.ControlChange) error {
+// applyDatabaseRelease lets this database send. CodeStateConflict when it was put back again meanwhile.
+func (t unitTx) applyDatabaseRelease(ctx context.Context, c exchange.ControlChange) error {
 	var doc releaseDoc
 	if err := json.Unmarshal(c.Change, &doc); err != nil {
 		return exchange.Wrap(exchange.CodeInternal, err, "a stored release can't be read")
@@ -107,5 +107,5 @@ func (t unitTx) applyRelease(ctx context.Context, c exchange.ControlChange) erro
 	if r.Here != doc.Database {
 		return exchange.Errorf(exchange.CodeStateConflict, "The database was put back again since the release was proposed. Propose it again.")
 	}
-	return t.One(ctx, insertRelease, doc.Database, c.ID)
+	return t.One(ctx, insertDatabaseRelease, doc.Database, c.ID)
 }

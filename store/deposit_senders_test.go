@@ -139,7 +139,7 @@ func TestDeniedAfterTheScreening(t *testing.T) {
 			t.Errorf("try %d, with %s denied: %v; the payout is %s", try, address, err, p.Status)
 		}
 		x.wantAsked(t, stranger, decoy)
-		if err := x.s.Undeny(ctx, line.ID, by); err != nil {
+		if err := storetest.Agreed(t, x.s)(x.s.ProposeUndeny(ctx, line.ID, by)); err != nil {
 			t.Fatal(err)
 		}
 		x.refused(t, x.begun(t, try)) // the next try begins with a payout that was refused

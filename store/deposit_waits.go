@@ -189,32 +189,6 @@ func (s *Store) OpenQuarantine(ctx context.Context, n exchange.Network) ([]excha
 
 const settleQuarantine = `UPDATE deposit_quarantine SET settled_at = $2, note = $3 WHERE id = $1 AND settled_at IS NULL`
 
-const quarantineExists = `SELECT EXISTS (SELECT FROM deposit_quarantine WHERE id = $1)`
-
-// SettleQuarantine stores an officer's findings about a quarantined movement. It books nothing. A settled movement
-// keeps its first note.
-func (s *Store) SettleQuarantine(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) error {
-	if err := require(note != "" && len([]rune(note)) <= 500, "/note", "required", "must say why, in at most 500 characters"); err != nil {
-		return err
-	}
-	return s.inTx(ctx, "quarantined movement", func(t unitTx) error {
-		n, err := t.Exec(ctx, settleQuarantine, id, t.s.now(), note)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			var there bool
-			if err := t.Get(ctx, &there, quarantineExists, id); err != nil || there {
-				return err
-			}
-			return exchange.Errorf(exchange.CodeNotFound, "There is no such quarantined movement.")
-		}
-		return t.record(ctx, auditEvent{
-			by: by, object: "deposit_quarantine", id: id, name: "deposit_quarantine.settled", after: map[string]any{"id": id, "note": note},
-		})
-	})
-}
-
 // guarded runs fn behind a savepoint. A failure of fn itself is undone and returned as refusal; err means that the
 // whole transaction can't continue.
 func (t unitTx) guarded(ctx context.Context, fn func() error) (refusal, err error) {

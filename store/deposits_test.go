@@ -313,12 +313,22 @@ func TestBadMovementsStopNothing(t *testing.T) {
 		t.Errorf("%d movements were set aside", len(open))
 	}
 	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
-	for range 2 {
-		if err := s.SettleQuarantine(t.Context(), open[0].ID, "looked at it", admin); err != nil {
-			t.Fatal(err)
-		}
+	waits, err := s.ProposeSettlement(t.Context(), open[0].ID, uuid.Nil, "looked at it", admin)
+	if err != nil {
+		t.Fatal(err)
 	}
-	wantFault(t, s.SettleQuarantine(t.Context(), storetest.NewID(t), "x", admin), exchange.CodeNotFound)
+	_, err = s.ConfirmChange(t.Context(), waits.ID, "", admin)
+	wantFault(t, err, exchange.CodeForbidden)
+	if err := storetest.Agreed(t, s)(waits, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []uuid.UUID{open[0].ID, storetest.NewID(t)} {
+		_, err = s.ProposeSettlement(t.Context(), id, uuid.Nil, "x", admin)
+		wantFault(t, err, exchange.CodeNotFound)
+	}
+	if _, err := storetest.Owner(t, s).ExecContext(t.Context(), `UPDATE deposit_quarantine SET settled_at = now(), note = 'x' WHERE settled_at IS NULL`); sqlState(err) != "KV006" {
+		t.Errorf("settled by nobody: %v", err)
+	}
 	if left, err := s.OpenQuarantine(t.Context(), exchange.Tron); err != nil || len(left) != 4 {
 		t.Errorf("%d are left, %v", len(left), err)
 	}

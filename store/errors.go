@@ -23,6 +23,12 @@ const (
 	codeSuspended = "KV055"
 	// codePayeeDay is raised when a payout would bring its payee above the mobile money operator's daily limit.
 	codePayeeDay = "KV056"
+	// codeFrozen is raised when a payout would begin while outgoing payments are frozen.
+	codeFrozen = "KV057"
+	// codeInactive is raised when a payout would begin for a party that is switched off.
+	codeInactive = "KV058"
+	// codeCollar is raised when an order would take an offer whose rate is far from the market's.
+	codeCollar = "KV059"
 )
 
 // translate is pg.Translate with the errors that our own constraints and triggers raise.
@@ -43,6 +49,12 @@ func translate(err error, what string) error {
 		return exchange.Wrap(exchange.CodeForbidden, pe, "This needs two authorised officers.")
 	case pe.Code == codeSuspended:
 		return exchange.Wrap(exchange.CodeSuspended, pe, "Payouts are suspended: the mobile money operator refuses our credentials, or the database was put back and is not released yet.")
+	case pe.Code == codeFrozen:
+		return exchange.Wrap(exchange.CodeSuspended, errors.Join(exchange.ErrFrozen, pe), "Outgoing payments are frozen.")
+	case pe.Code == codeInactive:
+		return exchange.Wrap(exchange.CodeStateConflict, errors.Join(exchange.ErrInactive, pe), "An account that takes part is switched off.")
+	case pe.Code == codeCollar:
+		return exchange.Wrap(exchange.CodeStateConflict, pe, "The offer's rate is too far from the market's.")
 	case pe.Code == codePayeeDay:
 		return exchange.Wrap(exchange.CodeLimitReached, pe, "The payee has reached the mobile money operator's daily limit. The payout can be made tomorrow.")
 	case pe.Code == codeIllegalTransition:

@@ -295,7 +295,7 @@ func TestTroubleKeepsAddressesFromBeingLent(t *testing.T) {
 	}
 	_, err := p.sell(t)
 	wantFault(t, err, exchange.CodeEscrowExhausted)
-	if err := p.store.SettleQuarantine(ctx, alarm, "a test", officer); err != nil {
+	if err := storetest.Agreed(t, p.store)(p.store.ProposeSettlement(ctx, alarm, uuid.Nil, "a test", officer)); err != nil {
 		t.Fatal(err)
 	}
 	if o, err := p.sell(t); err != nil || o.EscrowAddress != free[3].Address {

@@ -208,7 +208,8 @@ func TestDecisionsAboutChainMoney(t *testing.T) {
 	if err != nil || len(open) != 1 {
 		t.Fatalf("%d alarms, %v", len(open), err)
 	}
-	storetest.Exec(t, s, `UPDATE deposit_quarantine SET settled_at = now(), note = 'looked at'`)
+	storetest.Exec(t, s, `BEGIN; ALTER TABLE deposit_quarantine DISABLE TRIGGER deposit_quarantine_agreed;
+		UPDATE deposit_quarantine SET settled_at = now(), note = 'looked at'; ALTER TABLE deposit_quarantine ENABLE TRIGGER deposit_quarantine_agreed; COMMIT`)
 	credit(inside, from.ID, uuid.Nil, exchange.CodeInvalid)
 	credit(inside, uuid.Nil, from.OwnerID, exchange.CodeInvalid)
 	credit(inside, uuid.Nil, uuid.Nil, exchange.CodeInvalid)

@@ -165,7 +165,7 @@ func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.
 		if most := t.s.limits.unpaidSales(role, o.Kind().VendorOpens); open.Unpaid >= most {
 			return exchange.Errorf(exchange.CodeLimitReached, "No crypto arrived for %d of your sales within %s. Try again later.", open.Unpaid, unpaidWindow)
 		}
-		return nil
+		return t.withinShare(ctx, role, o)
 	}
 	if open.Cold {
 		return exchange.Errorf(exchange.CodeStateConflict, "The offer sells from a cold wallet, which can't pay orders.")
@@ -175,6 +175,24 @@ func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.
 			open.Prompts, t.s.limits.PromptWindow)
 	}
 	return nil
+}
+
+const shareUsed = `
+SELECT count(*) >= (SELECT most * user_percent / 100 FROM escrow_policy WHERE network = $1)
+FROM escrow_leases l JOIN orders o ON o.id = l.order_id JOIN users u ON u.id = o.customer_id
+WHERE o.network = $1 AND o.order_type = 'OFF_RAMP_SELL' AND u.role = 'user' AND (l.ended_at IS NULL OR l.rest_until > $2)`
+
+// withinShare refuses a sale by an unverified user while such sales use their share of the escrow pool: accounts that anybody
+// may open must not use it up.
+func (t unitTx) withinShare(ctx context.Context, role exchange.Role, o exchange.Order) error {
+	if role != exchange.RoleUser || o.Kind().VendorOpens {
+		return nil
+	}
+	var used bool
+	if err := t.Get(ctx, &used, shareUsed, o.Network, t.s.now()); err != nil || !used {
+		return err
+	}
+	return exchange.Errorf(exchange.CodeLimitReached, "Too many sales of unverified accounts wait on %s. Verify your account, or try again later.", o.Network)
 }
 
 func (t unitTx) promptsSince() time.Time { return t.s.now().Add(-t.s.limits.PromptWindow) }

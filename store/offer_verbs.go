@@ -73,7 +73,7 @@ func (s *Store) offerVerb(ctx context.Context, v View, id uuid.UUID, from []exch
 		if !slices.Contains(from, o.Status) {
 			return o, p, exchange.Errorf(exchange.CodeStateConflict, "An offer that is %s can't be %s.", o.Status, name)
 		}
-		if err := t.sellsHot(ctx, o, to); err != nil {
+		if err := t.mayOpen(ctx, o, to); err != nil {
 			return o, p, err
 		}
 		before, hold := o, uuid.Nil
@@ -101,11 +101,25 @@ func (s *Store) offerVerb(ctx context.Context, v View, id uuid.UUID, from []exch
 	})
 }
 
-// sellsHot refuses to open an offer that sells from a cold wallet: this process never signs with its key, so no order
-// could be paid.
-func (t unitTx) sellsHot(ctx context.Context, o exchange.Offer, to exchange.OfferStatus) error {
-	if o.Type != exchange.OfferSell || to != exchange.OfferActive {
+const referenceRate = `SELECT reference_rate($1, $2)`
+
+// nearMarket refuses an offer whose rate is too far from the market's. The database refuses the orders of such an offer.
+func (t unitTx) nearMarket(ctx context.Context, o exchange.Offer) error {
+	var market decimal.Decimal
+	if err := t.Get(ctx, &market, referenceRate, o.Asset, t.s.now()); err != nil {
+		return err
+	}
+	return require(exchange.WithinCollar(o.Rate, market), "/rate", "collar", "must be within "+exchange.Percent(exchange.RateCollar)+" of the market's rate, "+market.String()+" KES")
+}
+
+// mayOpen refuses to open an offer whose rate is far from the market's, and one that sells from a cold wallet: this process
+// never signs with its key, so no order could be paid.
+func (t unitTx) mayOpen(ctx context.Context, o exchange.Offer, to exchange.OfferStatus) error {
+	if to != exchange.OfferActive {
 		return nil
+	}
+	if err := t.nearMarket(ctx, o); err != nil || o.Type != exchange.OfferSell {
+		return err
 	}
 	var kind exchange.WalletType
 	if err := t.Get(ctx, &kind, walletType, o.WalletID); err != nil {
@@ -195,6 +209,11 @@ func (s *Store) PatchOffer(ctx context.Context, v View, id uuid.UUID, patch Offe
 		}
 		if err := expect(patch.IfVersions, o.Version); err != nil {
 			return before, none, err
+		}
+		if patch.Rate != nil {
+			if err := t.nearMarket(ctx, o); err != nil {
+				return before, none, err
+			}
 		}
 		n, err := t.Exec(ctx, patchOffer, id, o.Rate, o.MinOrder.Decimal(), o.MaxOrder.Decimal(), o.Description, o.Total.Decimal(), t.s.now(), o.Version)
 		if err != nil {

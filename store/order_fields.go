@@ -130,5 +130,8 @@ func orderSnapshot(o exchange.Order) map[string]any {
 			snapshot[f.Event.Name] = v
 		}
 	}
+	if o.OffRamp() && o.Status == exchange.OrderPending { // before the deposit only the seller pays there, and reads it from the order
+		snapshot["wallet_address"] = ""
+	}
 	return snapshot
 }

@@ -11,11 +11,13 @@ import (
 
 const networkOfOrder = `SELECT network FROM orders WHERE id = $1`
 
-// A deposit at a sale's address that is not final may become the sale's deposit, and a final unclaimed one is, unless
-// it has another coin. Amounts too small to wake the flow are ignored; they would block the sale forever.
+// A deposit of exactly a sale's amount is the sale's, once it is final. Another amount may be anybody's: it does not stop the
+// seller from cancelling, but decides the sale when that expires ($3). Amounts too small to wake the flow are ignored;
+// they would block the sale forever.
 const depositUnderWay = `
 SELECT EXISTS (SELECT FROM chain_deposits d JOIN escrow_leases l ON l.wallet_id = d.wallet_id AND l.ended_at IS NULL
-    WHERE l.order_id = $1 AND d.asset = $2 AND EXISTS (SELECT FROM deposit_wakeups u WHERE u.deposit_id = d.id) AND (d.status = 'seen'
+    JOIN orders o ON o.id = l.order_id
+    WHERE l.order_id = $1 AND d.asset = $2 AND ($3 OR d.amount = o.crypto_amount) AND EXISTS (SELECT FROM deposit_wakeups u WHERE u.deposit_id = d.id) AND (d.status = 'seen'
         OR d.status = 'final' AND d.kind = 'awaited' AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id)))`
 
 const fundingUnderWay = `
@@ -47,7 +49,7 @@ func (s *Store) CloseOffRamp(ctx context.Context, id uuid.UUID, detail string, a
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s can't be cancelled.", before.Status)
 		}
 		var underWay, funded bool
-		if err := t.Get(ctx, &underWay, depositUnderWay, id, before.Asset); err != nil {
+		if err := t.Get(ctx, &underWay, depositUnderWay, id, before.Asset, detail == exchange.DetailExpired); err != nil {
 			return before, none, err
 		}
 		if err := t.Get(ctx, &funded, fundingUnderWay, id); err != nil {

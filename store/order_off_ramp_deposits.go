@@ -50,9 +50,9 @@ func errDepositMoved(d exchange.ChainDeposit) error {
 	return exchange.Errorf(exchange.CodeStateConflict, "The deposit is now %s.", d.Status)
 }
 
-// isExpected reports whether a movement looks like what an order waits for, before it is final.
+// isExpected reports whether a movement is what an order waits for, before it is final. Another amount may be anybody's.
 func isExpected(o exchange.Order, d exchange.ChainDeposit) bool {
-	return d.Kind == exchange.DepositAwaited && d.Amount.Asset() == o.Asset && d.Amount.Positive() && o.FundWalletID == uuid.Nil
+	return d.Kind == exchange.DepositAwaited && d.Amount.Equal(o.Price.Crypto) && o.FundWalletID == uuid.Nil
 }
 
 // SeeDeposit shows on an order that its crypto is in a block. An order that does not wait for it stays as it is.
@@ -80,11 +80,11 @@ func (t unitTx) confirming(ctx context.Context, before exchange.Order, d exchang
 	return t.saveOrder(ctx, "order.confirming", flow, before, o)
 }
 
-// The first of several deposits counts.
-const nextDeposit = `SELECT ` + depositColumns + ` FROM chain_deposits d
+// The deposit that decides an order, if one does: one of exactly its amount, otherwise the greatest.
+const bestDeposit = `SELECT ` + depositColumns + ` FROM chain_deposits d
 WHERE d.wallet_id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $1) AND d.asset = $2 AND d.kind = 'awaited' AND d.status IN ('seen', 'final')
     AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id) AND EXISTS (SELECT FROM deposit_wakeups u WHERE u.deposit_id = d.id)
-ORDER BY d.status, d.block, d.event_index LIMIT 1`
+ORDER BY d.amount = $3 DESC, d.amount DESC, d.status, d.block, d.event_index LIMIT 1`
 
 // LoseDeposit takes back what SeeDeposit showed, when the movement's block was reorganised away or the movement now
 // goes elsewhere, and no other movement replaces it. CodeStateConflict when it is in a block again.
@@ -99,12 +99,12 @@ func (s *Store) LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exch
 			return before, none, err
 		}
 		var rows []exchange.ChainDeposit
-		if err := t.All(ctx, &rows, nextDeposit, order, before.Asset); err != nil {
+		if err := t.All(ctx, &rows, bestDeposit, order, before.Asset, before.Price.Crypto.Decimal()); err != nil {
 			return before, none, err
 		}
 		o := before
 		name := "order.detail_changed"
-		if len(rows) > 0 {
+		if len(rows) > 0 && isExpected(before, rows[0]) {
 			o.DepositTxHash, o.DepositAt = rows[0].TxID, rows[0].BlockTime
 		} else {
 			name = "order.pending"
@@ -123,9 +123,10 @@ type arrivedCrypto struct {
 	post exchange.Posting
 }
 
-// TakeDeposit processes a final deposit, once. The first one of the order's asset decides the order: the exact amount
-// pays it; another amount reprices the order at its rate or, where the offer does not allow that, ends the order and
-// is refunded in full. Every other deposit is set aside as a payment exception.
+// TakeDeposit processes a final deposit, once. The exact amount pays the order. Another amount may be anybody's, so it
+// decides nothing while the order may still be paid (TakenWaits): when the order has expired, the greatest reprices it at
+// its rate or, where the offer does not allow that, ends it and is refunded in full. Every other deposit is set aside as a
+// payment exception.
 //
 // A deposit that pays becomes the escrow wallet's balance, all of it held for the order until the sweep or the refund,
 // and the order owes its payout. A repeated call returns TakenKnown and the current state. CodeStateConflict when the
@@ -174,7 +175,7 @@ func (a *arrivedCrypto) place(ctx context.Context, d exchange.ChainDeposit) erro
 	case o.Status != exchange.OrderPending && o.Status != exchange.OrderConfirming:
 		return a.setAside(ctx, d, exchange.ClaimLate, exchange.TakenLate)
 	}
-	return a.takeFirst(ctx, d)
+	return a.takeBest(ctx, d)
 }
 
 // recall fills in the outcome of a deposit that was processed before.
@@ -212,29 +213,27 @@ func (a *arrivedCrypto) setAside(ctx context.Context, d exchange.ChainDeposit, k
 	return a.except(ctx, c)
 }
 
-// takeFirst takes the first of the final deposits, whichever the caller asked about: the order of signals must not
-// decide prices.
-func (a *arrivedCrypto) takeFirst(ctx context.Context, d exchange.ChainDeposit) error {
-	first, err := a.first(ctx, d)
-	if err != nil {
-		return err
-	}
-	if err := a.take(ctx, first); err != nil || first.ID == d.ID {
-		return err
-	}
-	_, err = a.t.claim(ctx, d, a.out.Order.ID, exchange.ClaimDuplicate)
-	return err
-}
-
-func (a *arrivedCrypto) first(ctx context.Context, d exchange.ChainDeposit) (exchange.ChainDeposit, error) {
+// takeBest takes the deposit that decides the order, whichever the caller asked about: the order of signals must not decide
+// prices.
+func (a *arrivedCrypto) takeBest(ctx context.Context, d exchange.ChainDeposit) error {
+	o := a.out.Order
 	var rows []exchange.ChainDeposit
-	if err := a.t.All(ctx, &rows, nextDeposit, a.out.Order.ID, a.out.Order.Asset); err != nil {
-		return d, err
+	if err := a.t.All(ctx, &rows, bestDeposit, o.ID, o.Asset, o.Price.Crypto.Decimal()); err != nil {
+		return err
 	}
-	if len(rows) == 0 || rows[0].Status != exchange.DepositFinal {
-		return d, nil
+	best := d // too little to wake the flow
+	if len(rows) > 0 {
+		best = rows[0]
 	}
-	return rows[0], nil
+	if best.Status != exchange.DepositFinal || !isExpected(o, best) && a.t.s.now().Before(o.ExpiresAt) {
+		a.out.Verdict = exchange.TakenWaits
+		return nil
+	}
+	if err := a.take(ctx, best); err != nil || best.ID == d.ID {
+		return err
+	}
+	_, err := a.t.claim(ctx, d, o.ID, exchange.ClaimDuplicate)
+	return err
 }
 
 // take applies the deposit to the order.

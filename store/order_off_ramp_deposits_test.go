@@ -76,9 +76,18 @@ func (x *sale) row(t *testing.T, tx string) exchange.ChainDeposit {
 	return all[0]
 }
 
+// expire ends the time in which the sale may still be paid.
+func (x *sale) expire(t *testing.T) {
+	t.Helper()
+	storetest.Exec(t, x.s, `UPDATE orders SET expires_at = created_at WHERE id = $1`, x.order.ID)
+}
+
 // take takes a deposit twice and expects a verdict the first time, and the same outcome the second.
 func (x *sale) take(t *testing.T, d exchange.ChainDeposit, want exchange.DepositVerdict) exchange.DepositTaken {
 	t.Helper()
+	if want == exchange.TakenRepriced || want == exchange.TakenMismatch {
+		x.expire(t) // before that another amount decides nothing
+	}
 	first, err := x.s.TakeDeposit(t.Context(), x.order.ID, d.ID)
 	if err != nil || first.Verdict != want {
 		t.Fatalf("the deposit is taken as %q, want %q; %v", first.Verdict, want, err)
@@ -339,8 +348,8 @@ func TestSurplusIsSetAside(t *testing.T) {
 	wantBalance(t, x.s, exchange.House(exchange.AccSuspense, money.USDC), "10", "0")
 }
 
-// Of two deposits in a block the first one counts, whichever the flow is notified of first.
-func TestFirstDepositCounts(t *testing.T) {
+// Of two deposits in a block the exact one counts, whichever the flow is notified of first.
+func TestExactDepositCounts(t *testing.T) {
 	t.Parallel()
 	x := sold(t)
 	first, second := x.to("tx", usdt("9")), x.to("tx", usdt("10"))
@@ -349,8 +358,8 @@ func TestFirstDepositCounts(t *testing.T) {
 	finalBlock(t, x.s, scanOf(blockOf("a", x.block), second, first))
 	rows := deposits(t, x.s, "tx")
 	slices.SortFunc(rows, func(a, b exchange.ChainDeposit) int { return int(a.Index) - int(b.Index) })
-	got, err := x.s.TakeDeposit(t.Context(), x.order.ID, rows[1].ID)
-	if err != nil || got.Verdict != exchange.TakenRepriced || !got.Order.Price.Crypto.Equal(usdt("9")) {
+	got, err := x.s.TakeDeposit(t.Context(), x.order.ID, rows[0].ID)
+	if err != nil || got.Verdict != exchange.TakenExact || !got.Order.Price.Crypto.Equal(usdt("10")) {
 		t.Fatalf("the order is %+v, %v", got, err)
 	}
 	for _, d := range rows {
@@ -359,7 +368,7 @@ func TestFirstDepositCounts(t *testing.T) {
 			t.Errorf("deposit %d is %q, %v", d.Index, again.Verdict, err)
 		}
 	}
-	x.wantMoney(t, "19", "10", "9", "9")
+	x.wantMoney(t, "19", "9", "10", "10")
 }
 
 // Dust that arrives before the crypto decides nothing, and finally becomes an exception.
@@ -498,3 +507,62 @@ func TestDepositThatGoesElsewhere(t *testing.T) {
 	}
 	wantOrder(t, o, exchange.OrderPending, exchange.WaitDeposit, "")
 }
+
+// D6: what anybody may send to a sale's address, however much, decides nothing while the sale may still be paid. The real
+// deposit pays it, and the rest goes its own way.
+func TestD6OthersMoneyDecidesNothing(t *testing.T) {
+	t.Parallel()
+	for name, amount := range map[string]string{"dust": "0.01", "less": "9", "more": "12", "much more": "400"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := sold(t)
+			x.seen(t, x.to("odd", usdt(amount)))
+			odd := x.row(t, "odd")
+			if o, err := x.s.SeeDeposit(t.Context(), x.order.ID, odd.ID); err != nil || o.Status != exchange.OrderPending {
+				t.Errorf("seen, it makes the sale %s, %v", o.Status, err)
+			}
+			odd = x.final(t, x.to("odd", usdt(amount)))
+			for range 2 {
+				got, err := x.s.TakeDeposit(t.Context(), x.order.ID, odd.ID)
+				if err != nil || got.Verdict != exchange.TakenWaits || got.Order.Status != exchange.OrderPending || !got.Order.Price.Crypto.Equal(usdt("10")) {
+					t.Fatalf("it is taken as %q, and the sale is %+v, %v", got.Verdict, got.Order, err)
+				}
+			}
+			if got := x.take(t, x.final(t, x.to("real", usdt("10"))), exchange.TakenExact); got.Order.Status != exchange.OrderProcessing || got.Order.DepositTxHash != "real" {
+				t.Errorf("the real deposit makes the sale %+v", got.Order)
+			}
+			if got, err := x.s.TakeDeposit(t.Context(), x.order.ID, odd.ID); err != nil || got.Verdict != exchange.TakenDuplicate || got.Exception.ID == uuid.Nil {
+				t.Errorf("then it is %q, %v", got.Verdict, err)
+			}
+		})
+	}
+}
+
+// D6: the seller may cancel although somebody sent another amount; and when the sale expires, the greatest amount decides,
+// unless the exact one is on its way.
+func TestD6TheGreatestDecidesAtExpiry(t *testing.T) {
+	t.Parallel()
+	x := sold(t)
+	x.final(t, x.to("dust", usdt("0.01")))
+	if o, err := x.s.CloseOffRamp(t.Context(), x.order.ID, exchange.DetailCancelled, exchange.Asked{}); err != nil || o.Status != exchange.OrderCancelled {
+		t.Errorf("cancelled it is %s, %v", o.Status, err)
+	}
+	y := sold(t)
+	dust := y.final(t, y.to("dust", usdt("0.01")))
+	y.final(t, y.to("less", usdt("9.5")))
+	y.expire(t)
+	_, err := y.s.CloseOffRamp(t.Context(), y.order.ID, exchange.DetailExpired, exchange.Asked{})
+	wantFault(t, err, exchange.CodeStateConflict) // it is decided first
+	got, err := y.s.TakeDeposit(t.Context(), y.order.ID, dust.ID)
+	if err != nil || got.Verdict != exchange.TakenRepriced || !got.Order.Price.Crypto.Equal(usdt("9.5")) {
+		t.Errorf("at expiry the sale is %+v (%q), %v", got.Order.Price, got.Verdict, err)
+	}
+	z := sold(t)
+	dust = z.final(t, z.to("dust", usdt("0.01")))
+	z.seen(t, z.to("real", usdt("10")))
+	z.expire(t)
+	if got, err := z.s.TakeDeposit(t.Context(), z.order.ID, dust.ID); err != nil || got.Verdict != exchange.TakenWaits {
+		t.Errorf("the exact amount is on its way, and other money is taken as %q, %v", got.Verdict, err)
+	}
+}
+

@@ -302,6 +302,9 @@ func (t unitTx) insertSale(ctx context.Context, d saleDraft, by exchange.Princip
 	if err := t.record(ctx, orderRecord("order.opened", by, nil, o)); err != nil || o.FundWalletID == uuid.Nil {
 		return o, p, err
 	}
+	if err := t.releaseFunding(ctx, o); err != nil {
+		return o, p, err
+	}
 	crypto, err := t.approveFunding(ctx, o)
 	p.Holds = append(p.Holds, crypto)
 	return o, p, err

@@ -95,16 +95,10 @@ func TestPriceOfASaleTakesTwoOfficers(t *testing.T) {
 	b := newBoard(t, store.Options{Now: func() time.Time { return now }})
 	ctx, s := t.Context(), b.store
 	seller := storetest.User(t, s, exchange.RoleCustomer)
-	var last exchange.FXRate
 	rate := func(bid, ask string) {
 		t.Helper()
 		now = now.Add(time.Second)
-		e := bureau{}.entry(t, bid, ask)
-		e.ConfirmJumpFrom = last.ID
-		var err error
-		if last, err = s.EnterRate(ctx, e, b.one); err != nil {
-			t.Fatal(err)
-		}
+		agreedRate(t, s, bureau{}.entry(t, bid, ask), b.one)
 	}
 	quote := func() error {
 		_, err := s.OpenQuote(ctx, store.QuoteRequest{

@@ -92,8 +92,8 @@ func (s *Store) SaveBankConfirmation(ctx context.Context, c exchange.BankConfirm
 		if err != nil {
 			return false, none, err
 		}
-		rule, err := t.approvalRule(ctx, exchange.ApproveBankPayout)
-		if err != nil || len(said) < confirmationsNeeded(rule, p.Amount) {
+		var needed int
+		if err := t.Get(ctx, &needed, bankOfficers, c.OrderID); err != nil || len(said) < needed {
 			return false, none, t.say(ctx, o, exchange.WaitBankSecond, err)
 		}
 		posting, err := t.paidByBank(ctx, o, p, c.Reference, by)
@@ -206,13 +206,7 @@ func (t unitTx) bankConfirmations(ctx context.Context, orderID uuid.UUID) ([]exc
 	return rows, nil
 }
 
-// confirmationsNeeded is how many officers have to confirm a bank payout.
-func confirmationsNeeded(rule exchange.ApprovalRule, amount money.Amount) int {
-	if amount.Cmp(rule.TwoAbove) > 0 {
-		return 2
-	}
-	return 1
-}
+const bankOfficers = `SELECT bank_officers(p) FROM order_payouts p WHERE p.id = $1`
 
 // RefuseBankPayout stores that an order can't be paid by bank, and frees the money reserved there. The officer's own
 // confirmation is withdrawn. CodeConflict when another officer has confirmed the payment, because then something was

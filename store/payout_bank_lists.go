@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -39,6 +40,8 @@ func (s *Store) BankPayout(ctx context.Context, orderID uuid.UUID) (exchange.Ban
 	return all[0], nil
 }
 
+const secondNeeded = `SELECT p.id FROM order_payouts p WHERE p.id = ANY ($1::uuid[]) AND bank_officers(p) > 1`
+
 // bankPayouts joins payouts with their orders and with the officers' confirmations.
 func (s *Store) bankPayouts(ctx context.Context, rows []exchange.OrderPayout) ([]exchange.BankPayout, error) {
 	ids := make([]uuid.UUID, len(rows))
@@ -53,9 +56,9 @@ func (s *Store) bankPayouts(ctx context.Context, rows []exchange.OrderPayout) ([
 	if err := s.db.All(ctx, &said, readConfirmations, pq.Array(ids)); err != nil {
 		return nil, translate(err, "confirmation")
 	}
-	agreed, err := s.ApprovalRules(ctx)
-	if err != nil {
-		return nil, err
+	var second []uuid.UUID
+	if err := s.db.All(ctx, &second, secondNeeded, pq.Array(ids)); err != nil {
+		return nil, translate(err, "payment by bank")
 	}
 	byID := map[uuid.UUID]exchange.Order{}
 	for _, o := range orders {
@@ -64,7 +67,7 @@ func (s *Store) bankPayouts(ctx context.Context, rows []exchange.OrderPayout) ([
 	all := make([]exchange.BankPayout, len(rows))
 	for i, r := range rows {
 		all[i] = bankPayout(r, byID[r.OrderID], said)
-		all[i].SecondNeeded = confirmationsNeeded(agreed[exchange.ApproveBankPayout], r.Amount) > 1
+		all[i].SecondNeeded = slices.Contains(second, r.OrderID)
 	}
 	return all, nil
 }

@@ -52,28 +52,28 @@ const closeBreaker = `UPDATE momo_breakers SET hits = 1, trial = true, closings 
 
 const maxBreakerNote = 500
 
-// CloseBreaker lets payouts go again, one at a time until the provider accepts one. A repeated call returns the
-// breaker as it is. CodeStateConflict when it is not open.
-func (s *Store) CloseBreaker(ctx context.Context, provider, note string, by exchange.Principal) (exchange.Breaker, error) {
-	var closed exchange.Breaker
-	err := s.inTx(ctx, "breaker", func(t unitTx) error {
-		var before exchange.Breaker
-		if err := translate(t.Get(ctx, &before, lockBreaker, provider), "breaker"); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
-			return err
-		}
-		if closed = before; before.State() == exchange.BreakerTrial && before.ClosedBy == by.UserID && before.Note == clip(note, maxBreakerNote) {
-			return nil
-		}
-		if before.State() != exchange.BreakerOpen {
-			return exchange.Errorf(exchange.CodeStateConflict, "The breaker is not open.")
-		}
-		b := before
-		b.Hits, b.Trial, b.OpenedAt, b.ClosedAt, b.ClosedBy, b.Note = exchange.BreakerHits-1, true, time.Time{}, t.s.now(), by.UserID, clip(note, maxBreakerNote)
-		if err := t.One(ctx, closeBreaker, provider, b.ClosedAt, nullID(b.ClosedBy), b.Note); err != nil {
-			return err
-		}
-		closed = b
-		return t.audit(ctx, by, "momo_breaker.closed", "momo_breaker", uuid.Nil, breakerSnapshot(before), breakerSnapshot(b))
-	})
-	return closed, err
+// openBreaker locks the breaker of a provider. CodeStateConflict when it is not open.
+func (t unitTx) openBreaker(ctx context.Context, provider string) (exchange.Breaker, error) {
+	var b exchange.Breaker
+	if err := translate(t.Get(ctx, &b, lockBreaker, provider), "breaker"); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+		return b, err
+	}
+	if b.State() != exchange.BreakerOpen {
+		return b, exchange.Errorf(exchange.CodeStateConflict, "The breaker is not open.")
+	}
+	return b, nil
+}
+
+// closeBreaker lets payouts go again, one at a time until the provider accepts one.
+func (t unitTx) closeBreaker(ctx context.Context, provider, note string, by exchange.Principal) error {
+	before, err := t.openBreaker(ctx, provider)
+	if err != nil {
+		return err
+	}
+	b := before
+	b.Hits, b.Trial, b.OpenedAt, b.ClosedAt, b.ClosedBy, b.Note = exchange.BreakerHits-1, true, time.Time{}, t.s.now(), by.UserID, note
+	if err := t.One(ctx, closeBreaker, provider, b.ClosedAt, nullID(b.ClosedBy), b.Note); err != nil {
+		return err
+	}
+	return t.audit(ctx, by, "momo_breaker.closed", "momo_breaker", uuid.Nil, breakerSnapshot(before), breakerSnapshot(b))
 }

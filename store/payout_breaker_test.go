@@ -111,13 +111,20 @@ func TestBreakerStopsPayouts(t *testing.T) {
 		t.Fatalf("a refund that was not sent is %s, %v", r.Status, err)
 	}
 
-	closed := twice(t, func(a, b exchange.Breaker) bool { return a == b }, func() (exchange.Breaker, error) {
-		return s.CloseBreaker(ctx, operator, "a new password", officer)
-	})
-	if closed.State() != exchange.BreakerTrial || closed.ClosedBy != officer.UserID {
-		t.Errorf("closed it is %+v", closed)
+	waits, err := s.ProposeBreakerClosed(ctx, operator, "a new password", officer)
+	if b, readErr := s.Breaker(ctx, operator); err != nil || readErr != nil || b.State() != exchange.BreakerOpen {
+		t.Fatalf("after one officer's word it is %+v, %v, %v", b, err, readErr)
 	}
-	_, err := s.CloseBreaker(ctx, operator, "again", officer)
+	_, err = s.ConfirmChange(ctx, waits.ID, "", officer)
+	wantFault(t, err, exchange.CodeForbidden)
+	colleague := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	if _, err := s.ConfirmChange(ctx, waits.ID, "", colleague); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := s.Breaker(ctx, operator); err != nil || b.State() != exchange.BreakerTrial || b.ClosedBy != colleague.UserID {
+		t.Errorf("closed it is %+v, %v", b, err)
+	}
+	_, err = s.ProposeBreakerClosed(ctx, operator, "again", officer)
 	wantFault(t, err, exchange.CodeStateConflict)
 	trial := payout(t, s, first)
 	wantFault(t, begin(ctx, s, second), exchange.CodeSuspended) // one at a time
@@ -196,7 +203,7 @@ func TestTrialIsNotHeldUp(t *testing.T) {
 	payout(t, s, silent) // nothing is ever said of it
 	failed(t, s, "8006")
 	failed(t, s, "8006")
-	if _, err := s.CloseBreaker(ctx, operator, "unlocked", officer); err != nil {
+	if err := storetest.Agreed(t, s)(s.ProposeBreakerClosed(ctx, operator, "unlocked", officer)); err != nil {
 		t.Fatal(err)
 	}
 	first, _ := underpaid(t, s)
@@ -240,7 +247,7 @@ func TestBreakerOpensAgain(t *testing.T) {
 	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
 	failed(t, s, "8006")
 	failed(t, s, "8006")
-	if _, err := s.CloseBreaker(ctx, operator, "unlocked", officer); err != nil {
+	if err := storetest.Agreed(t, s)(s.ProposeBreakerClosed(ctx, operator, "unlocked", officer)); err != nil {
 		t.Fatal(err)
 	}
 	failed(t, s, "8006")

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -40,7 +39,6 @@ func profileSnapshot(p exchange.FeeProfile) map[string]any {
 }
 
 const (
-	readProfile = `SELECT ` + profileColumns + ` FROM fee_profiles p WHERE p.id = $1`
 	lastProfile = `SELECT coalesce(max(version), 0) FROM fee_profiles WHERE scope = $1 AND asset = $2`
 	// Serialises new versions of a scope.
 	lockProfiles = `SELECT pg_advisory_xact_lock(hashtextextended('kivuko fee profiles ' || $1::text || ' ' || $2::text, 0))`
@@ -50,46 +48,24 @@ const insertProfile = `
 INSERT INTO fee_profiles (id, scope, asset, version, fixed, basis_points, minimum, maximum, spread_basis_points, note, valid_from, created_by, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
-// EnterProfile stores the next version of a scope's fee profile; without a start time it begins now. CodeInvalid names
-// the wrong field. A repeated call with the same id returns the existing version.
-func (s *Store) EnterProfile(ctx context.Context, p exchange.FeeProfile, by exchange.Principal) (exchange.FeeProfile, error) {
-	entered := p
-	err := s.inTx(ctx, "fee profile", func(t unitTx) error {
-		var old []exchange.FeeProfile
-		if err := t.All(ctx, &old, readProfile, p.ID); err != nil {
-			return err
-		}
-		if len(old) > 0 {
-			var err error
-			if entered = old[0]; entered.CreatedBy != by.UserID || entered.Scope != p.Scope || entered.Asset != p.Asset {
-				err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another fee profile.")
-			}
-			return err
-		}
-		entered = p
-		entered.CreatedAt, entered.CreatedBy = t.s.now(), by.UserID
-		if entered.ValidFrom = p.ValidFrom.UTC().Truncate(time.Millisecond); p.ValidFrom.IsZero() {
-			entered.ValidFrom = entered.CreatedAt
-		}
-		if err := entered.Validate(entered.CreatedAt); err != nil {
-			return err
-		}
-		if _, err := t.Exec(ctx, lockProfiles, p.Scope, p.Asset); err != nil {
-			return err
-		}
-		if err := t.Get(ctx, &entered.Version, lastProfile, p.Scope, p.Asset); err != nil {
-			return err
-		}
-		entered.Version++
-		e := entered
-		err := t.One(ctx, insertProfile, e.ID, e.Scope, e.Asset, e.Version, e.Fixed.Decimal(), e.BasisPoints, e.Minimum.Decimal(), nullAmount(e.Maximum),
-			e.Spread, e.Note, e.ValidFrom, e.CreatedBy, e.CreatedAt)
-		if err != nil {
-			return err
-		}
-		return t.record(ctx, auditEvent{by: by, object: "fee_profile", id: e.ID, name: "fee_profile.entered", after: profileSnapshot(e)})
-	})
-	return entered, err
+// insertProfile stores the next version of a scope's fee profile.
+func (t unitTx) insertProfile(ctx context.Context, p exchange.FeeProfile, by exchange.Principal) error {
+	if err := p.Validate(p.CreatedAt); err != nil {
+		return err
+	}
+	if _, err := t.Exec(ctx, lockProfiles, p.Scope, p.Asset); err != nil {
+		return err
+	}
+	if err := t.Get(ctx, &p.Version, lastProfile, p.Scope, p.Asset); err != nil {
+		return err
+	}
+	p.Version++
+	err := t.One(ctx, insertProfile, p.ID, p.Scope, p.Asset, p.Version, p.Fixed.Decimal(), p.BasisPoints, p.Minimum.Decimal(), nullAmount(p.Maximum),
+		p.Spread, p.Note, p.ValidFrom, p.CreatedBy, p.CreatedAt)
+	if err != nil {
+		return err
+	}
+	return t.record(ctx, auditEvent{by: by, object: "fee_profile", id: p.ID, name: "fee_profile.entered", after: profileSnapshot(p)})
 }
 
 // ProfileFilter narrows a list of fee profiles.

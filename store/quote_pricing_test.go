@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -54,11 +55,33 @@ func (b bureau) fees(t *testing.T, fixed string, points, spread int64) exchange.
 	t.Helper()
 	p := exchange.ZeroProfile(exchange.FeeTransfer, money.USDT)
 	p.ID, p.Fixed, p.BasisPoints, p.Spread = storetest.NewID(t), usdt(fixed), points, spread
-	p, err := b.EnterProfile(t.Context(), p, b.admin)
-	if err != nil {
+	if err := b.agreed(t, p, b.admin); err != nil {
 		t.Fatal(err)
 	}
-	return p
+	list, _, err := b.FeeProfiles(t.Context(), store.ProfileFilter{Scope: p.Scope, Asset: p.Asset}, store.Page{Number: 1, Size: 1})
+	if err != nil || list[0].ID != p.ID {
+		t.Fatalf("the newest profile is %+v, %v", list, err)
+	}
+	return list[0]
+}
+
+// agreed enters a profile by two officers.
+func (b bureau) agreed(t *testing.T, p exchange.FeeProfile, by exchange.Principal) error {
+	t.Helper()
+	return storetest.Agreed(t, b.Store)(b.ProposeProfile(t.Context(), p, by))
+}
+
+// agreedRate enters a rate by two officers, a second after the previous one.
+func agreedRate(t *testing.T, s *store.Store, e store.RateEntry, by exchange.Principal) exchange.FXRate {
+	t.Helper()
+	if err := storetest.Agreed(t, s)(s.ProposeRate(t.Context(), e, by)); err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := s.FXRates(t.Context(), store.RateFilter{Base: e.Base}, store.Page{Number: 1, Size: 1})
+	if err != nil || list[0].ID != e.ID || !list[0].JumpConfirmed {
+		t.Fatalf("the agreed rate is %+v, %v", list, err)
+	}
+	return list[0]
 }
 
 // events are the event types of an object.
@@ -108,37 +131,41 @@ func TestRatesFollowEachOther(t *testing.T) {
 	}
 }
 
-// A misplaced decimal point is accepted only from an admin who saw the last rate, and never from a source.
-func TestRatesThatJumpAreConfirmed(t *testing.T) {
+// D12, B8: one person neither enters a rate far from the market at once nor walks there in steps. Two officers may; a source
+// may not jump.
+func TestB8RatesThatStrayTakeTwoOfficers(t *testing.T) {
 	t.Parallel()
 	ctx, b := t.Context(), newBureau(t)
 	feed := b.entry(t, "129", "129")
 	feed.Source = "bank"
 	_, err := b.EnterRate(ctx, feed, exchange.System("rates"))
 	wantFault(t, err, exchange.CodeStateConflict) // there is nothing to hold it against
-	old := b.rate(t, "129", "129")
-	last := b.rate(t, "129", "130")
+	b.rate(t, "129", "129")
+	b.rate(t, "135", "135.2") // 4.8 % up
 	b.time.advance(time.Second)
-	far := b.entry(t, "136", "137")
-	_, err = b.EnterRate(ctx, far, b.admin)
-	wantFault(t, err, exchange.CodeInvalid)
-	if !strings.Contains(err.Error(), "/confirm_jump_from") || !strings.Contains(err.Error(), last.ID.String()) {
-		t.Errorf("refused with %v", err)
+	for bid, ask := range map[string]string{"141": "141.5", "136": "137", "100": "101"} {
+		if _, err = b.EnterRate(ctx, b.entry(t, bid, ask), b.admin); !errors.Is(err, exchange.ErrRateStrays) || exchange.CodeOf(err) != exchange.CodeLimitReached {
+			t.Errorf("one person enters %s: %v", bid, err)
+		}
 	}
-	far.ConfirmJumpFrom = old.ID
-	_, err = b.EnterRate(ctx, far, b.admin)
-	wantFault(t, err, exchange.CodeRateChanged)
-	far.Source, far.ConfirmJumpFrom = "bank", last.ID
+	far := b.entry(t, "141", "141.5")
+	far.Source = "bank"
+	_, err = b.EnterRate(ctx, far, exchange.System("rates"))
+	if err != nil {
+		t.Errorf("a source follows the market: %v", err)
+	}
+	far.ID, far.Bid, far.Ask = storetest.NewID(t), decimal.RequireFromString("150"), decimal.RequireFromString("151")
+	b.time.advance(time.Second)
 	_, err = b.EnterRate(ctx, far, exchange.System("rates"))
 	wantFault(t, err, exchange.CodeInvalid)
 	far.Source = exchange.RateSourceAdmin
-	if r, err := b.EnterRate(ctx, far, b.admin); err != nil || !r.JumpConfirmed {
-		t.Errorf("confirmed: %+v, %v", r, err)
-	}
-	b.time.advance(time.Second)
-	feed.Bid, feed.Ask = decimal.RequireFromString("135"), decimal.RequireFromString("136")
-	if r, err := b.EnterRate(ctx, feed, exchange.System("rates")); err != nil || r.CreatedBy != uuid.Nil || r.JumpConfirmed {
-		t.Errorf("a near rate of a source: %+v, %v", r, err)
+	agreedRate(t, b.Store, far, b.admin)
+	b.rate(t, "157", "157.5")
+	_, err = storetest.Owner(t, b.Store).ExecContext(ctx, `INSERT INTO fx_rates (id, base, quote, bid, ask, source, valid_from, stale_at, replaces, jump_confirmed, created_by, created_at)
+		SELECT gen_random_uuid(), base, quote, 1, 1, source, valid_from + interval '1 second', stale_at + interval '1 second', id, true, created_by, created_at + interval '1 second'
+		FROM fx_rates ORDER BY valid_from DESC LIMIT 1`)
+	if sqlState(err) != "KV006" {
+		t.Errorf("a rate that nobody agreed: %v", err)
 	}
 }
 
@@ -172,16 +199,21 @@ func TestFeeProfilesHaveVersions(t *testing.T) {
 	ctx, b := t.Context(), newBureau(t)
 	p := exchange.ZeroProfile(exchange.FeeTransfer, money.USDT)
 	p.ID, p.Fixed = storetest.NewID(t), usdt("1")
-	first := twice(t, func(a, b exchange.FeeProfile) bool { return a.ID == b.ID && a.Version == 1 && b.Version == 1 },
-		func() (exchange.FeeProfile, error) { return b.EnterProfile(ctx, p, b.admin) })
+	waits, err := b.ProposeProfile(ctx, p, b.admin)
+	if list, _, readErr := b.FeeProfiles(ctx, store.ProfileFilter{}, store.Page{Number: 1, Size: 10}); err != nil || readErr != nil || len(list) != 0 {
+		t.Fatalf("after one officer's word there are %d, %v, %v", len(list), err, readErr)
+	}
+	if err := storetest.Agreed(t, b.Store)(waits, nil); err != nil {
+		t.Fatal(err)
+	}
 	later := p
 	later.ID, later.Fixed, later.ValidFrom = storetest.NewID(t), usdt("2"), b.time.now().Add(time.Hour)
-	if _, err := b.EnterProfile(ctx, later, b.admin); err != nil {
+	if err := b.agreed(t, later, b.admin); err != nil {
 		t.Fatal(err)
 	}
 	back := p
 	back.ID, back.ValidFrom = storetest.NewID(t), b.time.now().Add(-time.Second)
-	_, err := b.EnterProfile(ctx, back, b.admin)
+	_, err = b.ProposeProfile(ctx, back, b.admin)
 	wantFault(t, err, exchange.CodeInvalid)
 	inForce := func(want ...int) {
 		t.Helper()
@@ -206,22 +238,26 @@ func TestFeeProfilesHaveVersions(t *testing.T) {
 	b.time.advance(time.Second)
 	overtaken := p
 	overtaken.ID, overtaken.ValidFrom = storetest.NewID(t), b.time.now().Add(time.Hour)
-	if _, err := b.EnterProfile(ctx, overtaken, b.admin); err != nil {
+	if err := b.agreed(t, overtaken, b.admin); err != nil {
 		t.Fatal(err)
 	}
 	b.fees(t, "3", 0, 0)
 	inForce(4)
 	b.time.advance(2 * time.Hour)
 	inForce(4)
+	colleague := storetest.PrincipalOf(storetest.User(t, b.Store, exchange.RoleTreasury))
 	if codes := atOnce(6, func(int) error {
 		next := p
 		next.ID = uuid.New()
-		_, err := b.EnterProfile(ctx, next, b.admin)
+		c, err := b.ProposeProfile(ctx, next, b.admin)
+		if err == nil {
+			_, err = b.ConfirmChange(ctx, c.ID, "", colleague)
+		}
 		return err
 	}); codes[""] != 6 {
 		t.Errorf("outcomes %v", codes)
 	}
-	if list, total, err := b.FeeProfiles(ctx, store.ProfileFilter{}, store.Page{Number: 1, Size: 20}); err != nil || total != 10 || list[9].ID != first.ID {
+	if list, total, err := b.FeeProfiles(ctx, store.ProfileFilter{}, store.Page{Number: 1, Size: 20}); err != nil || total != 10 || list[9].ID != p.ID {
 		t.Errorf("%d versions, %v", total, err)
 	}
 }

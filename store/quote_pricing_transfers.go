@@ -35,6 +35,9 @@ func (t unitTx) priceTransfer(ctx context.Context, f *exchange.Transfer, r excha
 		f.QuoteID, f.QuotedFiat, f.QuotedRate = q.ID, q.Price.Fiat, q.Price.Rate
 	}
 	f.FeeProfileID = profile.ID
+	if r.MaxFee != nil && f.Fee.Cmp(*r.MaxFee) > 0 {
+		return exchange.Errorf(exchange.CodeRateChanged, "The fee is %s %s, more than max_fee.", f.Fee, f.Fee.Asset())
+	}
 	if !f.Fee.Positive() {
 		return nil
 	}

@@ -64,12 +64,9 @@ func TestValuationsFollowTheRate(t *testing.T) {
 	value("193.51", "129.000001") // the middle, and the shillings, rounded up
 	k.time.advance(time.Hour)
 	value("225.00", "150") // stale
-	e := k.entry(t, "90", "91")
-	e.ConfirmJumpFrom = k.rate(t, "128.9", "129.1").ID
+	k.rate(t, "128.9", "129.1")
 	k.time.advance(time.Second)
-	if _, err := k.EnterRate(t.Context(), e, k.admin); err != nil {
-		t.Fatal(err)
-	}
+	agreedRate(t, k.Store, k.entry(t, "90", "91"), k.admin)
 	value("168.75", "112.5") // a rate alone does not open the limits
 	storetest.Exec(t, k.Store, `DELETE FROM valuations`)
 	value("135.75", "90.5")
@@ -114,7 +111,7 @@ func TestTransfersUseQuotesOnce(t *testing.T) {
 	// Without a quote the highest version that has begun applies.
 	later := exchange.ZeroProfile(exchange.FeeTransfer, money.USDT)
 	later.ID, later.Fixed, later.ValidFrom = storetest.NewID(t), usdt("9"), k.time.now().Add(time.Hour)
-	if _, err := k.EnterProfile(ctx, later, k.admin); err != nil {
+	if err := k.agreed(t, later, k.admin); err != nil {
 		t.Fatal(err)
 	}
 	if f := k.sent(t, "1", uuid.Nil, false); f.Fee.String() != "5.000000" {
@@ -290,7 +287,7 @@ func TestDatabaseGuardsFeesOfTransfers(t *testing.T) {
 	// A transfer can't use another one's quote, nor other terms than its quote's.
 	q := k.quote(t, "1", k.sender)
 	const columns = `kind, requested_by, sender_id, vendor_id, recipient_id, recipient_vendor_id, network, asset, amount, wallet_id, wallet_type, from_address,
-		to_wallet_id, to_address, note, value, rate, approvals_required, digest, status, status_detail, created_at, updated_at, intent_id`
+		to_wallet_id, to_address, note, value, rate, digest, status, status_detail, created_at, updated_at, intent_id`
 	insert := func(fee, profile, hold, fiat string) string {
 		return `INSERT INTO transfers (id, hold_id, fee, fee_profile_id, fee_hold_id, fx_quote_id, fiat_currency, fiat_amount, fiat_rate, ` + columns + `)
 			SELECT gen_random_uuid(), gen_random_uuid(), ` + fee + `, ` + profile + `, ` + hold + `, ` + fiat + `, ` + columns + ` FROM transfers WHERE id = ` + id

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -31,13 +32,16 @@ type RateEntry struct {
 	Source    string        // exchange.RateSourceAdmin, or a configured source
 	ValidFrom time.Time     // zero: now
 	Life      time.Duration // from ValidFrom until no price uses it any more
-	// ConfirmJumpFrom is the id of the last rate; an admin who enters a rate far from it confirms it here.
-	ConfirmJumpFrom uuid.UUID
+	agreed    uuid.UUID     // who proposed it, when two officers agreed; otherwise zero
 }
 
 const readRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.id = $1`
 
 const lastRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.base = $1 AND r.quote = $2 ORDER BY r.valid_from DESC LIMIT 1`
+
+// anchorRate is the last rate of a pair that a source gave, that two officers agreed, or that was the first.
+const anchorRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.base = $1 AND r.quote = $2 AND (r.source <> 'admin' OR r.jump_confirmed OR r.replaces IS NULL)
+ORDER BY r.valid_from DESC LIMIT 1`
 
 // lockRates serialises additions to the rates of a pair; a read after it sees the newest rate.
 const lockRates = `SELECT pg_advisory_xact_lock(hashtextextended('kivuko fx rates ' || $1::text || ' ' || $2::text, 0))`
@@ -59,9 +63,10 @@ func (s *Store) EnterSourcedRate(ctx context.Context, rate exchange.FXRate) erro
 	return err
 }
 
-// EnterRate stores a rate as the newest of its pair. CodeInvalid names the wrong field. A rate far from the last
-// (exchange.MaxRateJump) needs an admin who confirms that last one: CodeRateChanged when it is not the last any more.
-// A source can't enter the first rate of a pair (CodeStateConflict), because there is nothing to compare it with. A
+// EnterRate stores a rate as the newest of its pair. CodeInvalid names the wrong field. One person's rate must stay
+// within exchange.MaxRateJump of the last that a source gave or two officers agreed, however many steps it takes:
+// otherwise CodeLimitReached with the cause ErrRateStrays, and ProposeRate asks a second officer. A source can't enter
+// the first rate of a pair (CodeStateConflict), because there is nothing to compare it with. A
 // repeated call with the same id returns the existing rate.
 func (s *Store) EnterRate(ctx context.Context, e RateEntry, by exchange.Principal) (exchange.FXRate, error) {
 	var entered exchange.FXRate
@@ -96,7 +101,7 @@ func (t unitTx) enterRate(ctx context.Context, e RateEntry, by exchange.Principa
 		r.ValidFrom = now
 	}
 	if r.StaleAt = r.ValidFrom.Add(e.Life); e.Source == exchange.RateSourceAdmin {
-		r.CreatedBy = by.UserID
+		r.CreatedBy, r.JumpConfirmed = cmp.Or(e.agreed, by.UserID), e.agreed != uuid.Nil
 	}
 	if err := r.Validate(now); err != nil {
 		return r, err
@@ -107,8 +112,7 @@ func (t unitTx) enterRate(ctx context.Context, e RateEntry, by exchange.Principa
 	}
 	switch {
 	case len(found) > 0:
-		last := found[0]
-		if err := followRate(&r, last, e.ConfirmJumpFrom); err != nil {
+		if err := t.followRate(ctx, &r, found[0]); err != nil {
 			return r, err
 		}
 	case r.Source != exchange.RateSourceAdmin:
@@ -123,29 +127,27 @@ func (t unitTx) enterRate(ctx context.Context, e RateEntry, by exchange.Principa
 }
 
 // followRate makes a rate the successor of the last one of its pair, or refuses it.
-func followRate(r *exchange.FXRate, last exchange.FXRate, confirmed uuid.UUID) error {
+func (t unitTx) followRate(ctx context.Context, r *exchange.FXRate, last exchange.FXRate) error {
 	r.Replaces = last.ID
 	if err := require(r.ValidFrom.After(last.ValidFrom), "/valid_from", exchange.RateNotNewer,
-		"must be later than the last rate's, "+last.ValidFrom.Format(time.RFC3339Nano)); err != nil {
+		"must be later than the last rate's, "+last.ValidFrom.Format(time.RFC3339Nano)); err != nil || r.JumpConfirmed {
 		return err
 	}
-	jump := r.Jump(last)
+	from := last
+	if r.Source == exchange.RateSourceAdmin {
+		if err := t.Get(ctx, &from, anchorRate, r.Base, r.Quote); err != nil {
+			return err
+		}
+	}
+	jump := r.Jump(from)
 	if jump <= exchange.MaxRateJump {
 		return nil
 	}
-	what := fmt.Sprintf("lies %s from the last rate %s (bid %s, ask %s); more than %s", exchange.Percent(jump), last.ID, last.Bid, last.Ask,
-		exchange.Percent(exchange.MaxRateJump))
-	switch {
-	case r.Source != exchange.RateSourceAdmin:
-		return require(false, "/bid", "jump", what+" must be entered by an admin")
-	case confirmed == uuid.Nil:
-		return require(false, "/confirm_jump_from", "required", what+" must be confirmed with the last rate's id here")
-	case confirmed != last.ID:
-		return exchange.Errorf(exchange.CodeRateChanged, "The rate in confirm_jump_from is no longer the last one. The last one is %s (bid %s, ask %s).",
-			last.ID, last.Bid, last.Ask)
+	what := fmt.Sprintf("lies %s from the rate %s (bid %s, ask %s)", exchange.Percent(jump), from.ID, from.Bid, from.Ask)
+	if r.Source != exchange.RateSourceAdmin {
+		return require(false, "/bid", "jump", what+"; more than "+exchange.Percent(exchange.MaxRateJump)+" must be entered by an admin")
 	}
-	r.JumpConfirmed = true
-	return nil
+	return exchange.Wrap(exchange.CodeLimitReached, exchange.ErrRateStrays, "The rate %s. A second officer has to confirm it.", what)
 }
 
 // RateFilter narrows a list of rates.

@@ -127,6 +127,9 @@ refund_requests             ri    r      r     r      r       -         -
 transfers                   rl    riu    rl    ru     ru      r         -
 screenings                  r     ri     r     r      ri      -         -
 deny_list                   riu   r      r     r      r       -         -
+freezes                     riu   r      r     r      r       -         -
+release_policy              r     r      r     r      r       -         -
+releases                    r     riu    r     r      r       -         -
 reconciliation_runs         r     riu    r     riu    r       -         -
 reconciliation_totals       r     riu    r     riu    r       -         -
 reconciliation_differences  ru    riu    rl    riu    rl      -         -
@@ -157,6 +160,8 @@ var updatable = map[string]string{
 	"escrow_claims":      "kept, refunded, taken",
 	"order_payouts":      "claimed, completed_at, doubted, hold_id, paid_by, receipt, refused_code, status, updated_at, version",
 	"bank_confirmations": "withdrawn_at",
+	"freezes":            "change_id, lifted_at",
+	"releases":           "ended_at, officers, passed_at, rests_until",
 }
 
 // insertable are the columns that may be inserted, where not all may.

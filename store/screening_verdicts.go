@@ -38,20 +38,6 @@ func (s *Store) Deny(ctx context.Context, d exchange.DeniedAddress, by exchange.
 	return listed, err
 }
 
-const removeDenied = `
-UPDATE deny_list SET removed_by = $2, removed_at = $3 WHERE id = $1 AND removed_at IS NULL RETURNING ` + deniedColumns
-
-// Undeny takes an entry off the deny list; CodeNotFound when it is no longer on it.
-func (s *Store) Undeny(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
-	return s.inTx(ctx, "denied address", func(t unitTx) error {
-		var r exchange.DeniedAddress
-		if err := t.Get(ctx, &r, removeDenied, id, by.UserID, t.s.now()); err != nil {
-			return err
-		}
-		return t.audit(ctx, by, "deny_list.removed", "denied_address", id, map[string]any{"network": r.Network, "address": r.Address, "reason": r.Reason}, nil)
-	})
-}
-
 // DenyList pages through the active entries, newest first, with their number.
 func (s *Store) DenyList(ctx context.Context, n exchange.Network, p Page) ([]exchange.DeniedAddress, int, error) {
 	var w where

@@ -56,13 +56,8 @@ func (s *Store) Decide(ctx context.Context, transferID uuid.UUID, token string, 
 		case action == exchange.Reject:
 			return t.endTransfer(ctx, f, exchange.TransferRejected, exchange.DetailRejected, by)
 		}
-		if f.Approvals++; f.Approvals < f.ApprovalsRequired {
-			before := f
-			f.StatusDetail = exchange.WaitSecond
-			f, err = t.saveTransfer(ctx, "transfer.approval_counted", by, before, f)
-			return f, exchange.Posting{}, err
-		}
-		return t.queueTransfer(ctx, by, f)
+		f.Approvals++
+		return t.releaseTransfer(ctx, by, f)
 	})
 }
 
@@ -73,5 +68,5 @@ func (s *Store) PendingApprovals(ctx context.Context, officer uuid.UUID, p Page)
 	w.add(`f.status = 'pending_approval'`)
 	w.add(`f.requested_by <> ?`, officer)
 	w.add(`NOT EXISTS (SELECT FROM approvals a WHERE a.object_type = 'transfer' AND a.object_id = f.id AND a.officer_id = ?)`, officer)
-	return readPage[exchange.Transfer](ctx, s, "transfer", list{columns: transferColumns, from: "transfers f", where: w, order: "f.created_at, f.id"}, p)
+	return readPage[exchange.Transfer](ctx, s, "transfer", list{columns: transferColumns, from: transferTables, where: w, order: "f.created_at, f.id"}, p)
 }

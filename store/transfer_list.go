@@ -24,12 +24,15 @@ type TransferFilter struct {
 }
 
 const transferColumns = `f.id, f.kind, f.requested_by, f.sender_id, f.vendor_id, f.recipient_id, f.recipient_vendor_id, f.network, f.amount||' '||f.asset AS amount,
-	f.wallet_id, f.wallet_type, f.from_address, f.to_wallet_id, f.to_address, f.note, f.value||' KES' AS value, f.rate, f.approvals_required,
+	f.wallet_id, f.wallet_type, f.from_address, f.to_wallet_id, f.to_address, f.note, f.value||' KES' AS value, f.rate, v.officers AS approvals_required, v.rests_until,
 	(SELECT count(*) FROM approvals a JOIN users u ON u.id = a.officer_id WHERE a.object_type = 'transfer' AND a.object_id = f.id
 		AND a.action = 'approve' AND (f.status <> 'pending_approval' OR u.is_active AND u.role IN ('admin', 'treasury'))) AS approvals,
 	f.digest, f.status, f.status_detail, f.hold_id, (SELECT p.id FROM chain_payments p WHERE p.purpose = 'transfer' AND p.object_id = f.id) AS payment_id,
 	f.tx_hash, f.created_at, f.updated_at, f.completed_at, f.version, f.fee||' '||f.asset AS fee, f.fee_profile_id,
 	f.fee_hold_id, f.fx_quote_id AS quote_id, f.fiat_amount||' KES' AS quoted_fiat, f.fiat_rate AS quoted_rate`
+
+// transferTables are the transfers with what the rule about all that leaves last said of them.
+const transferTables = `transfers f LEFT JOIN releases v ON v.purpose = 'transfer' AND v.object_id = f.id`
 
 // transferSnapshot is a transfer in events and audit rows, without its free-text note.
 func transferSnapshot(f exchange.Transfer) map[string]any {
@@ -50,14 +53,14 @@ func transferRecord(name string, by exchange.Principal, before *exchange.Transfe
 	return f
 }
 
-const readTransfer = `SELECT ` + transferColumns + ` FROM transfers f WHERE f.id = $1`
+const readTransfer = `SELECT ` + transferColumns + ` FROM ` + transferTables + ` WHERE f.id = $1`
 
 // Both the recipient and the sender may see a transfer.
-const readScopedTransfer = `SELECT ` + transferColumns + ` FROM transfers f
+const readScopedTransfer = `SELECT ` + transferColumns + ` FROM ` + transferTables + `
 WHERE f.id = $1 AND ($2 OR f.sender_id = $3 OR f.recipient_id = $3 OR f.vendor_id = $4 OR f.recipient_vendor_id = $4)`
 
 // Only the sender may act on a transfer.
-const readSentTransfer = `SELECT ` + transferColumns + ` FROM transfers f WHERE f.id = $1 AND ($2 OR f.sender_id = $3 OR f.vendor_id = $4)`
+const readSentTransfer = `SELECT ` + transferColumns + ` FROM ` + transferTables + ` WHERE f.id = $1 AND ($2 OR f.sender_id = $3 OR f.vendor_id = $4)`
 
 // TransferByID reads a transfer for its own flow.
 func (s *Store) TransferByID(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
@@ -102,7 +105,7 @@ func (s *Store) ListTransfers(ctx context.Context, v View, f TransferFilter, p P
 		w.add(`(f.sender_id = ? OR f.recipient_id = ?)`, f.Counterpart, f.Counterpart)
 	}
 	w.between("f.created_at", f.CreatedFrom, f.CreatedTo)
-	return readPage[exchange.Transfer](ctx, s, "transfer", list{columns: transferColumns, from: "transfers f", where: w, order: "f.created_at DESC, f.id DESC"}, p)
+	return readPage[exchange.Transfer](ctx, s, "transfer", list{columns: transferColumns, from: transferTables, where: w, order: "f.created_at DESC, f.id DESC"}, p)
 }
 
 const lockTransfer = `SELECT id FROM transfers WHERE id = $1 FOR NO KEY UPDATE`

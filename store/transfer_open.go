@@ -12,9 +12,9 @@ import (
 
 const insertTransfer = `
 INSERT INTO transfers (id, kind, requested_by, sender_id, vendor_id, recipient_id, recipient_vendor_id, network, asset, amount, wallet_id, wallet_type,
-    from_address, to_wallet_id, to_address, note, value, rate, approvals_required, digest, status, status_detail, hold_id, created_at, updated_at,
+    from_address, to_wallet_id, to_address, note, value, rate, digest, status, status_detail, hold_id, created_at, updated_at,
     fee, fee_profile_id, fee_hold_id, fx_quote_id, fiat_currency, fiat_amount, fiat_rate, intent_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $25, $26, $27, $28, $29, $30, $31, $32)`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $23, $23, $24, $25, $26, $27, $28, $29, $30, $31)`
 
 // OpenTransfer carries out an intent to transfer: it stores the transfer, holds its amount and counts its value against
 // the requester's limits, all in the transaction that uses the intent. A repeated call returns the existing transfer.
@@ -70,6 +70,11 @@ func (t unitTx) openTransfer(ctx context.Context, asked exchange.Intent, r excha
 	if err := t.countTransfer(ctx, f, asker.Role); err != nil {
 		return f, none, err
 	}
+	v, err := t.announce(ctx, transferRelease(f))
+	if err != nil {
+		return f, none, err
+	}
+	f.ApprovalsRequired, f.RestsUntil = v.Officers, v.Until
 	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
 		ID: f.HoldID, Key: "transfer:" + f.ID.String(), Account: exchange.Owned(exchange.AccWalletBalance, f.WalletID, f.Amount.Asset()),
 		Amount: f.Amount, ObjectType: "transfer", ObjectID: f.ID,
@@ -111,9 +116,6 @@ func (t unitTx) countTransfer(ctx context.Context, f exchange.Transfer, role exc
 	return t.useLimit(ctx, limitUse{userID: f.RequestedBy, role: role, objectType: "transfer", objectID: f.ID, value: f.Value})
 }
 
-// forShare locks the rule until the transfer is stored under it; the database compares the two.
-const forShare = ` FOR SHARE`
-
 // draftTransfer checks a request and fills in derived fields.
 func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, asker exchange.User) (exchange.Transfer, error) {
 	now := t.s.now()
@@ -141,13 +143,6 @@ func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, a
 	}
 	if f.Value, f.Rate, err = t.valueOf(ctx, f.Amount); err != nil {
 		return f, err
-	}
-	if f.Kind == exchange.ExternalTransfer {
-		rule, err := t.approvalRule(ctx, exchange.ApproveTransfer)
-		if err != nil {
-			return f, err
-		}
-		f.ApprovalsRequired = rule.Required(f.Value)
 	}
 	return f, nil
 }
@@ -282,7 +277,7 @@ func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any
 func (t unitTx) insertTransfer(ctx context.Context, f exchange.Transfer, intent uuid.UUID) error {
 	return t.One(ctx, insertTransfer, f.ID, f.Kind, f.RequestedBy, nullID(f.SenderID), nullID(f.VendorID), nullID(f.RecipientID),
 		nullID(f.RecipientVendorID), f.Network, f.Amount.Asset(), f.Amount.Decimal(), f.WalletID, f.WalletType, f.FromAddress, nullID(f.ToWalletID),
-		f.ToAddress, f.Note, f.Value.Decimal(), f.Rate, f.ApprovalsRequired, f.Digest, f.Status, f.StatusDetail, f.HoldID, f.CreatedAt,
+		f.ToAddress, f.Note, f.Value.Decimal(), f.Rate, f.Digest, f.Status, f.StatusDetail, f.HoldID, f.CreatedAt,
 		f.Fee.Decimal(), nullID(f.FeeProfileID), nullID(f.FeeHoldID), nullID(f.QuoteID), sql.NullString{String: string(f.QuotedFiat.Asset()), Valid: f.QuoteID != uuid.Nil},
 		nullAmount(f.QuotedFiat), decimal.NullDecimal{Decimal: f.QuotedRate, Valid: f.QuoteID != uuid.Nil}, intent)
 }

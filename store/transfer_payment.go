@@ -34,6 +34,8 @@ func (o *transferPayment) follow(ctx context.Context, t unitTx, to paymentStage,
 		detail, txID = exchange.WaitWithdrawal, f.TxHash
 	case stageWaiting:
 		detail, txID = exchange.WaitWatch, f.TxHash
+	case stageFrozen:
+		detail, txID = exchange.WaitFrozen, f.TxHash
 	case stageSigned:
 		status, detail, txID = exchange.TransferBroadcasting, exchange.WaitBroadcast, f.TxHash
 	case stageBroadcast, stageIncluded:

@@ -10,16 +10,17 @@ import (
 	"kivuko/exchange"
 )
 
-// AdvanceTransfer moves a new transfer on: one that stays in our custody is queued, one that leaves it is to be
-// screened. One that is further already is returned as it is.
+// AdvanceTransfer moves a transfer on: a new one that leaves our custody is to be screened, one that stays there, and one
+// whose destination has rested, is queued when the rule about all that leaves allows it, and otherwise waits for officers.
+// One that is further already is returned as it is.
 func (s *Store) AdvanceTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
 	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 		var none exchange.Posting
-		if f.Status != exchange.TransferCreated {
+		switch {
+		case f.Status == exchange.TransferPending, f.Status == exchange.TransferCreated && f.Kind == exchange.InternalTransfer:
+			return t.releaseTransfer(ctx, flow, f)
+		case f.Status != exchange.TransferCreated:
 			return f, none, nil
-		}
-		if f.Kind == exchange.InternalTransfer {
-			return t.queueTransfer(ctx, flow, f)
 		}
 		f, err := t.moveTransfer(ctx, flow, f, exchange.TransferScreening, exchange.WaitScreening)
 		return f, none, err
@@ -51,10 +52,7 @@ func (s *Store) RecordScreening(ctx context.Context, id uuid.UUID, said []exchan
 		case exchange.VerdictHit:
 			f, err = t.moveTransfer(ctx, flow, f, exchange.TransferBlocked, exchange.DetailHeld)
 		case exchange.VerdictClear:
-			if f.ApprovalsRequired == 0 {
-				return t.queueTransfer(ctx, flow, f)
-			}
-			f, err = t.moveTransfer(ctx, flow, f, exchange.TransferPending, exchange.WaitApproval)
+			return t.releaseTransfer(ctx, flow, f)
 		case exchange.VerdictUnknown:
 		}
 		return f, none, err
@@ -70,6 +68,40 @@ func severity(v exchange.Verdict) int {
 	case exchange.VerdictUnknown:
 	}
 	return 1
+}
+
+// releaseTransfer queues a transfer when the rule about all that leaves allows it. Otherwise the transfer waits for officers,
+// for the rest of its destination, or both.
+func (t unitTx) releaseTransfer(ctx context.Context, by exchange.Principal, before exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
+	var none exchange.Posting
+	v, err := t.judge(ctx, exchange.ReleaseTransfer, before.ID)
+	if err != nil {
+		return before, none, err
+	}
+	f := before
+	f.ApprovalsRequired, f.RestsUntil = v.Officers, v.Until
+	if v.Pass {
+		return t.queueTransfer(ctx, by, f)
+	}
+	detail := exchange.WaitApproval
+	switch {
+	case f.Approvals >= v.Officers:
+		detail = exchange.WaitRest
+	case f.Approvals > 0:
+		detail = exchange.WaitSecond
+	}
+	name := "transfer." + string(exchange.TransferPending)
+	switch {
+	case before.Status == exchange.TransferPending && by.UserID != uuid.Nil:
+		name = "transfer.approval_counted"
+	case before.Status == exchange.TransferPending && detail == before.StatusDetail && v.Officers == before.ApprovalsRequired:
+		return f, none, nil
+	case before.Status == exchange.TransferPending:
+		name = "transfer.detail_changed"
+	}
+	f.Status, f.StatusDetail = exchange.TransferPending, detail
+	f, err = t.saveTransfer(ctx, name, by, before, f)
+	return f, none, err
 }
 
 // Only approvals by officers who may still approve count and are listed.
@@ -163,11 +195,14 @@ func (s *Store) SignTransfer(ctx context.Context, id uuid.UUID) (exchange.Transf
 	})
 }
 
-// release frees the hold and the limits of a transfer that moves nothing.
+// release frees the hold, the limits and the running sums of a transfer that moves nothing.
 func (t unitTx) release(ctx context.Context, f exchange.Transfer) (exchange.Posting, error) {
 	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: f.HoldID}}}}
 	if f.FeeHoldID != uuid.Nil {
 		p.Holds = append(p.Holds, exchange.HoldOp{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: f.FeeHoldID}})
+	}
+	if err := t.endRelease(ctx, exchange.ReleaseTransfer, f.ID); err != nil {
+		return p, err
 	}
 	return p, t.releaseLimit(ctx, "transfer", f.ID)
 }
@@ -201,11 +236,11 @@ func (t unitTx) endTransfer(ctx context.Context, f exchange.Transfer, to exchang
 	if err := t.giveUpPayment(ctx, f, by, detail); err != nil {
 		return f, none, err
 	}
-	f, err := t.moveTransfer(ctx, by, f, to, detail)
+	p, err := t.release(ctx, f)
 	if err != nil {
 		return f, none, err
 	}
-	p, err := t.release(ctx, f)
+	f, err = t.moveTransfer(ctx, by, f, to, detail)
 	return f, p, err
 }
 

@@ -16,7 +16,7 @@ func TestDatabaseGuardsTermsOfTransfers(t *testing.T) {
 	f := p.open(t, "10", exchange.Recipient{Address: outside})
 	columns := []string{
 		"id", "kind", "requested_by", "sender_id", "vendor_id", "recipient_id", "recipient_vendor_id", "network", "asset", "amount", "wallet_id", "wallet_type",
-		"from_address", "to_wallet_id", "to_address", "note", "value", "rate", "approvals_required", "digest", "status", "status_detail", "hold_id",
+		"from_address", "to_wallet_id", "to_address", "note", "value", "rate", "digest", "status", "status_detail", "hold_id",
 		"created_at", "updated_at", "intent_id",
 	}
 	insert := func(change map[string]string) error {
@@ -45,12 +45,11 @@ func TestDatabaseGuardsTermsOfTransfers(t *testing.T) {
 	}
 	theirs := "'" + p.theirs.ID.String() + "'::uuid"
 	for name, change := range map[string]map[string]string{
-		"fewer officers than its value asks for":  fresh("approvals_required", "0"),
 		"a value below what it is worth":          fresh("value", "1"),
 		"another's wallet":                        fresh("wallet_id", theirs),
 		"another's wallet and address":            fresh("wallet_id", theirs, "from_address", "'"+p.theirs.Address+"'"),
 		"a cold wallet that is hot":               fresh("wallet_type", "'cold'"),
-		"internal, to an address that isn't ours": fresh("kind", "'internal'", "approvals_required", "0", "to_wallet_id", theirs),
+		"internal, to an address that isn't ours": fresh("kind", "'internal'", "to_wallet_id", theirs),
 	} {
 		if err := insert(change); sqlState(err) != "KV002" || !strings.Contains(err.Error(), "transfer ") {
 			t.Errorf("%s: %v", name, err)

@@ -103,7 +103,7 @@ func wantTransfers(t *testing.T, s *store.Store) {
 		{"transfers under way without their money", `SELECT count(*) FROM transfers f JOIN holds h ON h.id = f.hold_id WHERE h.status <> 'held'
 			AND f.status NOT IN ('completed', 'cancelled', 'rejected', 'failed', 'blocked')`},
 		{"payments of transfers that were not approved", `SELECT count(*) FROM transfers f JOIN chain_payments p ON p.purpose = 'transfer' AND p.object_id = f.id
-			WHERE f.approvals_required > (SELECT count(*) FROM approvals a WHERE a.object_id = f.id AND a.action = 'approve')`},
+			JOIN releases r ON r.purpose = 'transfer' AND r.object_id = f.id WHERE r.passed_at IS NULL OR r.officers > (SELECT count(*) FROM approvals a WHERE a.object_id = f.id AND a.action = 'approve')`},
 		{"transfers that moved nothing and count against limits", `SELECT count(*) FROM transfers f JOIN limit_uses u ON u.object_id = f.id
 			WHERE u.released_at IS NULL AND f.status IN ('cancelled', 'rejected', 'failed')`},
 	} {
@@ -225,7 +225,7 @@ func TestRecipientsOfTransfers(t *testing.T) {
 	wantTransfers(t, p.store)
 }
 
-// An officer can send money of the house's treasury to any recipient and to the house itself.
+// An officer can send money of the house's treasury to any recipient and to the house itself, when another one approves.
 func TestTreasurySendsWhatCame(t *testing.T) {
 	t.Parallel()
 	s := started(t)
@@ -233,6 +233,7 @@ func TestTreasurySendsWhatCame(t *testing.T) {
 	finalBlock(t, s, scanOf(blockOf("a", 101), moveOf("in", stranger, treasury.Address, usdt("50"))))
 	storetest.Gas(t, s, treasury.ID, trx("100"))
 	p := purse{store: s, sender: storetest.User(t, s, exchange.RoleTreasury), wallet: treasury}
+	another := storetest.User(t, s, exchange.RoleTreasury)
 	send := func(amount string, to exchange.Recipient) exchange.Transfer {
 		t.Helper()
 		r := p.request(t, amount, to)
@@ -244,8 +245,11 @@ func TestTreasurySendsWhatCame(t *testing.T) {
 		if err == nil && f.Kind == exchange.ExternalTransfer {
 			f, err = s.RecordScreening(t.Context(), f.ID, clear1)
 		}
-		if err != nil || f.Status != exchange.TransferQueued {
+		if err != nil || f.Status != exchange.TransferPending {
 			t.Fatalf("the transfer is %s, %v", f.Status, err)
+		}
+		if f = p.approve(t, f, another); f.Status != exchange.TransferQueued {
+			t.Fatalf("the approved transfer is %s", f.Status)
 		}
 		return f
 	}
@@ -319,10 +323,18 @@ func TestScreeningDecidesWhoIsPaid(t *testing.T) {
 	if list, n, err := s.DenyList(ctx, exchange.Tron, store.Page{Number: 1, Size: 10}); err != nil || n != 1 || list[0] != line {
 		t.Errorf("denied %v, %v", list, err)
 	}
-	if err := s.Undeny(ctx, line.ID, admin); err != nil {
+	waits, err := s.ProposeUndeny(ctx, line.ID, admin)
+	if err != nil {
 		t.Fatal(err)
 	}
-	wantFault(t, s.Undeny(ctx, line.ID, admin), exchange.CodeNotFound)
+	if denied, err := s.Denied(ctx, exchange.Tron, outside); err != nil || !denied {
+		t.Errorf("one officer's word took the address off the list, %v", err)
+	}
+	if err := storetest.Agreed(t, s)(waits, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.ProposeUndeny(ctx, line.ID, admin)
+	wantFault(t, err, exchange.CodeNotFound)
 	if denied, err := s.Denied(ctx, exchange.Tron, outside); err != nil || denied {
 		t.Errorf("still denied: %v", err)
 	}
@@ -442,7 +454,8 @@ func TestTransfersStayAsAgreed(t *testing.T) {
 	for _, query := range []string{
 		`UPDATE transfers SET amount = amount + 1`,
 		`UPDATE transfers SET to_address = 'TAnotherAddressOfSomebodyElse00000'`,
-		`UPDATE transfers SET approvals_required = 0`,
+		`UPDATE releases SET value = 1`,
+		`UPDATE releases SET officers = 0 WHERE passed_at IS NOT NULL`,
 		`UPDATE transfers SET requested_by = '` + p.other.ID.String() + `'`,
 		`DELETE FROM transfers`,
 		`UPDATE approvals SET officer_id = '` + p.officers[2].ID.String() + `'`,

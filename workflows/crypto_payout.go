@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
+	"kivuko/exchange"
 )
 
 // Limits of a payout.
@@ -81,7 +82,7 @@ func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, boo
 			return signed, false
 		}
 		if signed.Waits != "" {
-			f.waitForWatch(ctx, began)
+			f.waitToSign(ctx, signed.Waits, began)
 			continue
 		}
 		if signed.Gas == nil {
@@ -93,17 +94,21 @@ func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, boo
 	}
 }
 
-// waitForWatch shows that the signature waits until the deposit watch has read the chain up to now. If the watch needs an
-// operator, it parks itself.
-func (f *cryptoPayout) waitForWatch(ctx workflow.Context, began time.Time) {
+// waitToSign shows that the signature waits until the deposit watch has read the chain up to now, or until a freeze is lifted.
+// If the watch needs an operator, it parks itself.
+func (f *cryptoPayout) waitToSign(ctx workflow.Context, why string, began time.Time) {
 	c := card{title: "Payment waits to be signed"}
 	c.add("Payment", f.in.PaymentID.String())
 	c.add("For", f.in.about())
-	c.add("Waits for", "the deposit watch of "+string(f.in.Network)+" ("+DepositWatchID(f.in.Network)+"), which has not read the newest blocks yet")
+	if why == string(exchange.HoldFrozen) {
+		c.add("Waits for", "two officers to lift the freeze of all outgoing payments")
+	} else {
+		c.add("Waits for", "the deposit watch of "+string(f.in.Network)+" ("+DepositWatchID(f.in.Network)+"), which has not read the newest blocks yet")
+	}
 	c.add("Since", moment(began))
 	describe(ctx, c)
 	f.retried = false
-	await(ctx, slower(ctx, watchPause, began), "Check whether the deposit watch has caught up", func() bool { return f.retried })
+	await(ctx, slower(ctx, watchPause, began), "Check whether the payment may be signed", func() bool { return f.retried })
 }
 
 // deliver watches a transaction until it is final or proven impossible, however long that takes. When it takes too long,

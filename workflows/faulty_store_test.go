@@ -185,11 +185,11 @@ func (s *faultyStore) ParkChainPayment(ctx context.Context, id uuid.UUID, detail
 	return result(s, "ParkChainPayment", func() (exchange.ChainPayment, error) { return s.Store.ParkChainPayment(ctx, id, detail) })
 }
 
-func (s *faultyStore) WaitForWatch(ctx context.Context, id uuid.UUID) error {
+func (s *faultyStore) AwaitSignature(ctx context.Context, id uuid.UUID, hold exchange.SigningHold) error {
 	s.mu.Lock()
 	s.waited++
 	s.mu.Unlock()
-	return s.around("WaitForWatch", func() error { return s.Store.WaitForWatch(ctx, id) })
+	return s.around("AwaitSignature", func() error { return s.Store.AwaitSignature(ctx, id, hold) })
 }
 
 func (s *faultyStore) LiveAttempt(ctx context.Context, payment uuid.UUID) (exchange.ChainAttempt, bool, error) {

@@ -52,6 +52,7 @@ var payoutReasons = map[exchange.MomoObjectType]map[string]Reason{
 		activities.PayoutPending: ReasonMomoUnknown, activities.PayoutDisputed: ReasonMomoDisagree, activities.PayoutRefused: ReasonMomoRefused,
 		activities.PayoutFloatShort: ReasonMomoFloat, activities.PayoutSuspended: ReasonMomoSuspended, activities.PayoutClaimed: ReasonMomoClaimed,
 		activities.PayoutTomorrow: ReasonMomoPayeeLimit, activities.PayoutUncleared: ReasonDepositScreening,
+		activities.PayoutInactive:        ReasonMomoInactive,
 		string(exchange.ClassCredential): ReasonMomoCredential, string(exchange.ClassPayeeLimit): ReasonMomoPayeeLimit,
 		string(exchange.ClassFloat): ReasonMomoFloat,
 	},

@@ -88,6 +88,9 @@ func (p *momoTries) unpaid(ctx workflow.Context, r MomoPayoutResult) {
 		p.rest(ctx, busyPause, "Pay again", "the mobile money operator, which was busy", never)
 	case short:
 		p.awaitFloat(ctx)
+	case r.Class == exchange.ClassFrozen:
+		p.note(ctx, exchange.WaitFrozen)
+		p.rest(ctx, trialPause, "Check whether the freeze was lifted", "two officers to lift the freeze of all outgoing payments", never)
 	case r.Class == exchange.ClassTrial:
 		p.note(ctx, exchange.WaitSuspended)
 		p.rest(ctx, trialPause, "Check whether the payout on trial was accepted", "another payout, on trial after our credential was refused", p.moreFloat)

@@ -71,6 +71,23 @@ func depositing() []sell {
 				w.deposit(min, 1, crypto("10"))
 			},
 		},
+		{ // D6: the price and the end of a sale are not anybody's to decide
+			name: "others' money, then the seller's", status: sold, detail: none,
+			check: every(took(1, exchange.ClaimDuplicate), took(2, exchange.ClaimDuplicate), took(3, exchange.ClaimExact), tried(1)),
+			set: func(w *saleHarness) {
+				w.deposit(min, 1, crypto("0.01"))
+				w.deposit(3*min, 2, crypto("12"))
+				w.deposit(5*min, 3, crypto("10"))
+			},
+		},
+		{
+			name: "others' money, and the seller cancels", status: exchange.OrderCancelled, detail: exchange.DetailCancelled,
+			check: every(responded("cancel", ""), took(1, exchange.ClaimLate)),
+			set: func(w *saleHarness) {
+				w.deposit(min, 1, crypto("12"))
+				w.at(5*min, w.cancel)
+			},
+		},
 		{
 			name: "priced anew", set: func(w *saleHarness) { w.deposit(min, 1, crypto("9.5")) }, status: sold, detail: none,
 			check: every(took(1, exchange.ClaimRepriced), func(t *testing.T, w *saleHarness) {

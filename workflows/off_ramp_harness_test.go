@@ -182,7 +182,8 @@ func (w *saleHarness) deny() {
 
 // undeny takes the depositor off the deny list.
 func (w *saleHarness) undeny() {
-	if err := w.store.Undeny(w.t.Context(), w.denied, w.officer); err != nil {
+	admin := storetest.PrincipalOf(storetest.User(w.t, w.store.Store, exchange.RoleAdmin))
+	if err := storetest.Agreed(w.t, w.store.Store)(w.store.ProposeUndeny(w.t.Context(), w.denied, admin)); err != nil {
 		w.t.Error(err)
 	}
 }

@@ -149,7 +149,7 @@ func payloads() map[string]any {
 		"crypto_payout_transfer": &workflows.CryptoPayoutInput{PaymentID: id(6), TransferID: id(20), Network: exchange.Tron},
 		"opened_transfer": &activities.OpenedTransfer{
 			TransferState: transferStateSample(), Kind: exchange.ExternalTransfer, Network: exchange.Tron, Amount: money.Must(money.USDT, "10"),
-			WalletType: exchange.Cold, MerchantID: id(11), ApprovalsRequired: 2,
+			WalletType: exchange.Cold, MerchantID: id(11),
 		},
 		"transfer_named":         &activities.TransferInput{TransferID: id(20)},
 		"mark_transfer_input":    &activities.MarkTransferInput{TransferID: id(20), Detail: exchange.WaitOperator},
@@ -188,7 +188,7 @@ func payloads() map[string]any {
 
 func transferStateSample() activities.TransferState {
 	return activities.TransferState{
-		TransferID: id(20), Status: exchange.TransferPending, Detail: exchange.WaitSecond, PaymentID: id(6), Approvals: 1, Version: 4,
+		TransferID: id(20), Status: exchange.TransferPending, Detail: exchange.WaitSecond, PaymentID: id(6), Approvals: 1, Required: 2, Version: 4,
 	}
 }
 

@@ -128,7 +128,7 @@ func (w *payoutHarness) suspend() {
 
 // resume has an officer close the breaker.
 func (w *harness) resume() {
-	if _, err := w.store.CloseBreaker(w.t.Context(), "daraja", "a new password", w.officer); err != nil {
+	if err := storetest.Agreed(w.t, w.store.Store)(w.store.ProposeBreakerClosed(w.t.Context(), "daraja", "a new password", w.officer)); err != nil {
 		w.t.Error(err)
 	}
 }

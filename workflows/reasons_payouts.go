@@ -4,6 +4,8 @@ import "kivuko/activities"
 
 // The reasons to park because of payouts, besides those of the order's own flow.
 const (
+	ReasonMomoInactive     Reason = "momo-inactive_account"
+	ReasonPayoutInactive   Reason = "payout-inactive_account"
 	ReasonMomoLate         Reason = "momo-late_claim"
 	ReasonMomoTwice        Reason = "momo-paid_twice"
 	ReasonRefundCredential Reason = "refund-credential"
@@ -14,6 +16,12 @@ const (
 
 // payoutGuide is the advice for these reasons.
 var payoutGuide = map[Reason]advice{
+	ReasonMomoInactive: {
+		"The customer or the merchant of a sale was switched off before the shillings were paid out.",
+		"Find out why. Switch the account on again and send retry, or send refund to return the crypto.", retryOrRefund,
+	},
+	ReasonPayoutInactive: payoutAdvice("An account that takes part was switched off before the payment was signed.",
+		"Find out why. Switch the account on again, if that is right."),
 	ReasonMomoLate: {
 		"One source reports that a customer was paid by a payout that we recorded as refused. No second source confirms it.",
 		"Look the payout up at the operator. Send retry to ask again, or, if it was paid, resolve with its receipt as the note.", retryOrResolve,

@@ -111,8 +111,12 @@ func (f *transfer) screen(ctx workflow.Context) {
 	f.mark(ctx, exchange.WaitScreening)
 }
 
+// restMargin covers the difference between the server's clock and the database's.
+const restMargin = time.Second
+
 // awaitOfficers waits until enough officers approved, one rejected, the sender cancelled the transfer, or the time for a
-// decision is over. A missing decision never counts as approval.
+// decision is over. A missing decision never counts as approval. A destination that rests is asked about again when it has
+// rested.
 func (f *transfer) awaitOfficers(ctx workflow.Context) {
 	if f.lapsesAt.IsZero() {
 		f.lapsesAt = workflow.Now(ctx).Add(exchange.ApprovalLife)
@@ -120,7 +124,15 @@ func (f *transfer) awaitOfficers(ctx workflow.Context) {
 	}
 	f.showState(ctx)
 	was := f.row.Version
-	await(ctx, f.lapsesAt.Sub(workflow.Now(ctx)), "Wait for the officers' decisions", func() bool { return f.row.Version != was })
+	until, summary := f.lapsesAt, "Wait for the officers' decisions"
+	if rests := f.row.RestsUntil; !rests.IsZero() && rests.Before(until) {
+		until, summary = rests.Add(restMargin), "Wait until the destination has rested"
+	}
+	await(ctx, until.Sub(workflow.Now(ctx)), summary, func() bool { return f.row.Version != was })
+	if f.row.Version == was && workflow.Now(ctx).Before(f.lapsesAt) {
+		advance(ctx, f, "Release the transfer", transfers.AdvanceTransfer)
+		return
+	}
 	if f.row.Version != was || workflow.Now(ctx).Before(f.lapsesAt) {
 		return
 	}

@@ -152,7 +152,7 @@ func transferCard(t activities.OpenedTransfer, until time.Time) card {
 	c.add("Transfer", t.TransferID.String())
 	c.add("Sends", fmt.Sprintf("%s %s on %s, %s", t.Amount, t.Amount.Asset(), t.Network, t.Kind))
 	if t.Status == exchange.TransferPending {
-		c.add("Approvals", fmt.Sprintf("%d of %d", t.Approvals, t.ApprovalsRequired))
+		c.add("Approvals", fmt.Sprintf("%d of %d", t.Approvals, t.Required))
 		c.add("To decide", "an officer gets a token from POST /approvals/tokens and sends it with the signal "+
 			SignalApprove+" or "+SignalReject+` as {"token": "…"}`)
 	}

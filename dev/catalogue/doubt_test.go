@@ -83,7 +83,7 @@ func TestCatalogue18_TheCredentialIsRefused(t *testing.T) {
 		t.Errorf("a sale is opened although it can't be paid out: %v", err)
 	}
 	officer := storetest.User(t, w.store, exchange.RoleTreasury)
-	if _, err := w.store.CloseBreaker(t.Context(), provider, "the password was changed", storetest.PrincipalOf(officer)); err != nil {
+	if err := storetest.Agreed(t, w.store)(w.store.ProposeBreakerClosed(t.Context(), provider, "the password was changed", storetest.PrincipalOf(officer))); err != nil {
 		t.Fatal(err)
 	}
 	all[0], all[1] = all[1], all[0] // the open payout is asked about first, and is the trial

@@ -119,7 +119,7 @@ func TestCatalogue18_EveryNumberAtOnce(t *testing.T) {
 					return
 				}
 				closings++
-				if _, err := w.store.CloseBreaker(t.Context(), provider, "the credential is right", officer); err != nil {
+				if err := storetest.Agreed(t, w.store)(w.store.ProposeBreakerClosed(t.Context(), provider, "the credential is right", officer)); err != nil {
 					t.Error(err)
 				}
 			}, at)

@@ -55,9 +55,10 @@ func secondAsked(t *testing.T, w *harness, b *saleScenario, tr *trial) {
 
 func refundDecided(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	secondAsked(t, w, b, tr)
-	path := "/api/v1/auth/refunds/" + w.refundOf(t, tr.order).String() + "/approve"
+	refund := w.refundOf(t, tr.order)
+	seen := w.seenRefund(t, refund)
 	arm()
-	tr.background(t, w.as(t, secondOfficer), path, uuid.NewString(), map[string]any{}, nil)
+	tr.background(t, w.as(t, secondOfficer), "/api/v1/auth/refunds/"+refund.String()+"/approve", uuid.NewString(), seen, nil)
 }
 
 // refundPretended sends a decision without a valid token.

@@ -44,7 +44,7 @@ var exemptions = []exemption{
 	{"RecordWoken/*/*", noMoney},
 	{"FollowDeposits/RecordLook#?/*", noMoney},
 	{"FollowDeposits/WatchAlive#?/*", noMoney},
-	{"SignPayment/WaitForWatch#?/*", noMoney},
+	{"SignPayment/AwaitSignature#?/*", noMoney},
 	{"Prune/*/*", past},
 	{"SealAudit/*/*", past},
 	{"AskBalance/*/*", float},

@@ -316,11 +316,22 @@ func (w *harness) pending(t *testing.T, tr *trial) {
 	w.transferIs(t, tr, "pending_approval")
 }
 
+// seenTransfer is the body of a decision about a transfer.
+func (w *harness) seenTransfer(t *testing.T, id uuid.UUID) map[string]any {
+	t.Helper()
+	var digest string
+	if err := w.db.QueryRowContext(t.Context(), `SELECT digest FROM transfers WHERE id = $1`, id).Scan(&digest); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{"digest": digest}
+}
+
 // decided makes an officer approve.
 func decided(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.pending(t, tr)
+	seen := w.seenTransfer(t, tr.transfer.ID)
 	arm()
-	tr.verb(t, w.operator(t), "approve", map[string]any{})
+	tr.verb(t, w.operator(t), "approve", seen)
 }
 
 func countedOnce(t *testing.T, w *harness, tr *trial) {
@@ -344,7 +355,7 @@ func decideNow(t *testing.T, w *harness, tr *trial) {
 	if f := w.transferIs(t, tr, "pending_approval"); f.Given != 0 {
 		t.Errorf("%d decisions were counted", f.Given)
 	}
-	tr.verb(t, w.operator(t), "approve", map[string]any{})
+	tr.verb(t, w.operator(t), "approve", w.seenTransfer(t, tr.transfer.ID))
 	tr.answered(t)
 }
 

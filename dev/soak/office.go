@@ -176,7 +176,8 @@ func (o *office) pays(order uuid.UUID, amount string) error {
 func (o *office) approvals(ctx context.Context) error {
 	var page struct {
 		Refunds []struct {
-			ID uuid.UUID `json:"object_id"`
+			ID     uuid.UUID `json:"object_id"`
+			Digest string    `json:"digest"`
 		} `json:"refunds"`
 		Changes []object `json:"changes"`
 	}
@@ -185,7 +186,7 @@ func (o *office) approvals(ctx context.Context) error {
 	}
 	for _, r := range page.Refunds {
 		if o.due(r.ID.String()) {
-			_ = o.says(ctx, secondEmail, "refunds/"+r.ID.String()+"/approve", "approved a refund", nil)
+			_ = o.says(ctx, secondEmail, "refunds/"+r.ID.String()+"/approve", "approved a refund", map[string]any{"digest": r.Digest})
 		}
 	}
 	for _, c := range page.Changes {

@@ -8,13 +8,15 @@ CREATE TABLE escrow_policy (
     keep_free    int         NOT NULL CHECK (keep_free BETWEEN 0 AND 1000),
     most         int         NOT NULL CHECK (most BETWEEN 1 AND 10000),
     rest_seconds int         NOT NULL CHECK (rest_seconds BETWEEN 600 AND 7776000),
+    idle_rest_seconds int    NOT NULL CHECK (idle_rest_seconds BETWEEN 600 AND 7776000), -- of an address that saw no money, if it is less
+    user_percent int         NOT NULL CHECK (user_percent BETWEEN 1 AND 100), -- how much of the pool sales of unverified users may use
     updated_by   uuid        REFERENCES users (id),
     updated_at   timestamptz NOT NULL,
     version      bigint      NOT NULL DEFAULT 1,
     CONSTRAINT escrow_policy_order CHECK (keep_free <= most)
 );
-INSERT INTO escrow_policy (network, keep_free, most, rest_seconds, updated_at)
-    SELECT n, 20, 500, 604800, now() FROM unnest(ARRAY['ethereum', 'tron', 'solana']) AS n;
+INSERT INTO escrow_policy (network, keep_free, most, rest_seconds, idle_rest_seconds, user_percent, updated_at)
+    SELECT n, 20, 500, 604800, 21600, 25, now() FROM unnest(ARRAY['ethereum', 'tron', 'solana']) AS n;
 CALL never_removed('escrow_policy');
 
 -- The pool. A row has the id of its wallet, and is created and deleted with it.

@@ -20,7 +20,6 @@ CREATE TABLE transfers (
     note                text            NOT NULL CHECK (char_length(note) <= 200),
     value               positive_amount NOT NULL,
     rate                numeric         NOT NULL CHECK (rate > 0),
-    approvals_required  int             NOT NULL CHECK (approvals_required BETWEEN 0 AND 2),
     digest              text            NOT NULL CHECK (char_length(digest) = 64),
     status              text            NOT NULL,
     status_detail       text            NOT NULL CHECK (char_length(status_detail) <= 200),
@@ -40,7 +39,6 @@ CREATE TABLE transfers (
     CONSTRAINT transfers_hold_key UNIQUE (hold_id),
     CONSTRAINT transfers_kind CHECK ((kind = 'internal') = (to_wallet_id IS NOT NULL)),
     CONSTRAINT transfers_stranger CHECK (kind = 'internal' OR (recipient_id IS NULL AND recipient_vendor_id IS NULL)),
-    CONSTRAINT transfers_free CHECK (kind = 'external' OR approvals_required = 0),
     CONSTRAINT transfers_apart CHECK (from_address <> to_address),
     CONSTRAINT transfers_completed CHECK ((status = 'completed') = (completed_at IS NOT NULL)),
     CONSTRAINT transfers_proof CHECK (status <> 'completed' OR tx_hash <> ''),
@@ -63,12 +61,10 @@ CALL moves_by('transfers', 'transfer');
 CALL never_removed('transfers');
 CALL same_columns('transfers',
     'id, kind, requested_by, sender_id, vendor_id, recipient_id, recipient_vendor_id, network, asset, amount, wallet_id,
-     wallet_type, from_address, to_wallet_id, to_address, note, value, rate, approvals_required, digest, hold_id, created_at,
+     wallet_type, from_address, to_wallet_id, to_address, note, value, rate, digest, hold_id, created_at,
      fee, fee_profile_id, fee_hold_id, fx_quote_id, fiat_currency, fiat_amount, fiat_rate');
 CREATE TRIGGER transfers_way BEFORE UPDATE ON transfers FOR EACH ROW WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION check_transfer();
 CREATE TRIGGER transfers_terms BEFORE INSERT ON transfers FOR EACH ROW EXECUTE FUNCTION check_transfer_terms();
-CREATE TRIGGER transfers_officers BEFORE UPDATE ON transfers FOR EACH ROW
-    WHEN (OLD.status <> NEW.status AND NEW.status = 'queued' AND NEW.approvals_required > 0) EXECUTE FUNCTION check_transfer_officers();
 CREATE TRIGGER transfers_price BEFORE INSERT ON transfers FOR EACH ROW WHEN (NEW.fx_quote_id IS NOT NULL OR NEW.fee_profile_id IS NOT NULL)
     EXECUTE FUNCTION check_transfer_price();
 CREATE CONSTRAINT TRIGGER transfers_fee AFTER UPDATE ON transfers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW

@@ -45,7 +45,7 @@ SELECT machine, from_state, unnest(string_to_array(to_states, ' ')) FROM (VALUES
     ('chain_deposit', 'seen', 'final orphaned'),
     ('chain_deposit', 'orphaned', 'seen final'),
     ('transfer', '', 'created'),
-    ('transfer', 'created', 'screening queued cancelled'),
+    ('transfer', 'created', 'screening pending_approval queued cancelled'),
     ('transfer', 'screening', 'pending_approval queued blocked cancelled'),
     ('transfer', 'pending_approval', 'queued rejected blocked cancelled'),
     ('transfer', 'queued', 'signing cancelled'),

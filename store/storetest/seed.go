@@ -276,3 +276,16 @@ func Receipt(t testing.TB) string {
 	_, _ = rand.Read(b) // never fails
 	return strings.ToUpper(hex.EncodeToString(b))
 }
+
+// Agreed confirms what was proposed, as another officer. It takes the result of a proposal.
+func Agreed(t testing.TB, s *store.Store) func(exchange.ControlChange, error) error {
+	t.Helper()
+	return func(c exchange.ControlChange, err error) error {
+		t.Helper()
+		if err != nil {
+			return err
+		}
+		_, err = s.ConfirmChange(t.Context(), c.ID, "", PrincipalOf(User(t, s, exchange.RoleTreasury)))
+		return err
+	}
+}

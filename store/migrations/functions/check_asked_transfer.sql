@@ -1,4 +1,4 @@
--- A transfer is what its intent says: who asks, how much of what, from which wallet and to whom.
+-- A transfer is what its intent says: who asks, how much of what, for what fee at most, from which wallet and to whom.
 CREATE OR REPLACE FUNCTION check_asked_transfer() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     said jsonb := intent_terms(NEW.intent_id, 'transfer.open', NEW.id, NEW.requested_by);
@@ -6,6 +6,7 @@ BEGIN
     IF NOT coalesce(said ->> 'network' = NEW.network
             AND split_part(said ->> 'amount', ' ', 1)::numeric = NEW.amount AND split_part(said ->> 'amount', ' ', 2) = NEW.asset
             AND coalesce(said ->> 'wallet_id', NEW.wallet_id::text) = NEW.wallet_id::text
+            AND (NOT said ? 'max_fee' OR NEW.fee <= split_part(said ->> 'max_fee', ' ', 1)::numeric)
             AND said ->> 'quote_id' IS NOT DISTINCT FROM NEW.fx_quote_id::text
             AND CASE
                 WHEN said ? 'recipient_address' THEN said ->> 'recipient_address' = NEW.to_address

@@ -7,6 +7,13 @@ BEGIN
     IF NEW.replaces IS DISTINCT FROM last.id THEN
         RAISE EXCEPTION 'rate % does not follow the last one of its pair', NEW.id USING ERRCODE = 'KV002';
     END IF;
+    IF NEW.jump_confirmed THEN
+        PERFORM FROM control_changes c WHERE c.kind = 'fx_rate' AND c.applied_in = pg_current_xact_id() AND c.change ->> 'id' = NEW.id::text
+            AND (c.change ->> 'bid')::numeric = NEW.bid AND (c.change ->> 'ask')::numeric = NEW.ask;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'no second officer confirmed rate %', NEW.id USING ERRCODE = 'KV006';
+        END IF;
+    END IF;
     IF last.id IS NULL THEN
         IF NEW.source <> 'admin' THEN
             RAISE EXCEPTION 'rate % of a source has no earlier rate to compare with', NEW.id USING ERRCODE = 'KV002';
@@ -16,8 +23,15 @@ BEGIN
     IF NEW.valid_from <= last.valid_from THEN
         RAISE EXCEPTION 'rate % is older than the last one', NEW.id USING ERRCODE = 'KV002';
     END IF;
-    IF NOT NEW.jump_confirmed AND (abs(NEW.bid - last.bid) > last.bid * 0.05 OR abs(NEW.ask - last.ask) > last.ask * 0.05) THEN
-        RAISE EXCEPTION 'rate % is far from the last one and was not confirmed', NEW.id USING ERRCODE = 'KV002';
+    IF NEW.jump_confirmed THEN
+        RETURN NEW;
+    END IF;
+    IF NEW.source = 'admin' THEN -- one person stays near the last rate that a source gave or two officers agreed
+        SELECT * INTO last FROM fx_rates WHERE base = NEW.base AND quote = NEW.quote AND (source <> 'admin' OR jump_confirmed OR replaces IS NULL)
+            ORDER BY valid_from DESC LIMIT 1;
+    END IF;
+    IF abs(NEW.bid - last.bid) > last.bid * 0.05 OR abs(NEW.ask - last.ask) > last.ask * 0.05 THEN
+        RAISE EXCEPTION 'rate % is too far from rate %', NEW.id, last.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
 END $$;

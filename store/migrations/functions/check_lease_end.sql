@@ -20,7 +20,9 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'the money of order % has not left escrow address %', NEW.order_id, NEW.wallet_id USING ERRCODE = 'KV001';
     END IF;
-    SELECT NEW.ended_at + make_interval(secs => p.rest_seconds) INTO NEW.rest_until
+    -- An address that saw no money rests shortly: nobody else knows it.
+    SELECT NEW.ended_at + make_interval(secs => CASE WHEN EXISTS (SELECT FROM chain_deposits d WHERE d.wallet_id = NEW.wallet_id AND d.created_at >= NEW.leased_at)
+        THEN p.rest_seconds ELSE least(p.idle_rest_seconds, p.rest_seconds) END) INTO NEW.rest_until
         FROM escrow_addresses a JOIN escrow_policy p ON p.network = a.network WHERE a.id = NEW.wallet_id;
     RETURN NEW;
 END $$;

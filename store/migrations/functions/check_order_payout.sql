@@ -8,6 +8,9 @@ BEGIN
     IF NOT FOUND OR NEW.hold_id IS NULL THEN
         RAISE EXCEPTION 'payment attempt % does not pay what its order owes now', NEW.id USING ERRCODE = 'KV001';
     END IF;
+    IF order_party_gone(NEW.object_id) THEN
+        RAISE EXCEPTION 'a party of order % is switched off', NEW.object_id USING ERRCODE = 'KV058';
+    END IF;
     IF EXISTS (SELECT FROM refunds r WHERE r.order_id = NEW.object_id AND r.exception_id IS NULL) THEN
         RAISE EXCEPTION 'order % is being refunded', NEW.object_id USING ERRCODE = 'KV001';
     END IF;

@@ -12,14 +12,18 @@ BEGIN
     IF NEW.status = 'processing' AND NOT EXISTS (SELECT FROM orders o WHERE o.id = NEW.id AND o.status = 'processing') THEN
         RAISE EXCEPTION 'order % has no payout in shillings', NEW.id USING ERRCODE = 'KV001';
     END IF;
+    IF NEW.status = 'processing' AND order_party_gone(NEW.id) THEN
+        RAISE EXCEPTION 'a party of order % is switched off', NEW.id USING ERRCODE = 'KV058';
+    END IF;
     IF NEW.status = 'completed' AND NEW.rail = 'momo' AND NOT EXISTS (SELECT FROM payment_attempts a WHERE a.id = NEW.paid_by
             AND a.object_type = 'order' AND a.object_id = NEW.id AND a.direction = 'payout' AND a.status = 'succeeded'
             AND a.moved = NEW.amount AND a.receipt = NEW.receipt) THEN
         RAISE EXCEPTION 'no attempt has paid order %', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.status = 'completed' AND NEW.rail = 'bank' THEN
-        SELECT CASE WHEN NEW.amount > r.one_above THEN 2 ELSE 1 END INTO needed FROM approval_rules r WHERE r.object_type = 'bank_payout' FOR SHARE;
-        IF coalesce(needed, 2) > (SELECT count(*) FROM (SELECT u.id FROM bank_confirmations c JOIN users u ON u.id = c.officer_id
+        PERFORM FROM approval_rules r WHERE r.object_type = 'bank_payout' FOR SHARE;
+        needed := bank_officers(NEW);
+        IF needed > (SELECT count(*) FROM (SELECT u.id FROM bank_confirmations c JOIN users u ON u.id = c.officer_id
                 WHERE c.order_id = NEW.id AND c.withdrawn_at IS NULL AND c.reference = NEW.receipt AND c.amount = NEW.amount
                     AND u.is_active AND u.role IN ('admin', 'treasury') FOR SHARE OF u) x) THEN
             RAISE EXCEPTION 'the bank payment of order % lacks confirmations by officers', NEW.id USING ERRCODE = 'KV006';

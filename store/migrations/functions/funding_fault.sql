@@ -12,6 +12,9 @@ BEGIN
     IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = p.wallet_id AND coalesce(w.vendor_id, w.owner_id) = o.customer_id AND w.type = 'hot') THEN
         RETURN 'it does not leave a wallet of the customer';
     END IF;
+    IF NOT EXISTS (SELECT FROM releases r WHERE r.purpose = 'funding' AND r.object_id = o.id AND r.passed_at IS NOT NULL AND r.ended_at IS NULL) THEN
+        RETURN 'it is not released';
+    END IF;
     IF NOT reserved_for(p, 'order', o.id) THEN
         RETURN 'its money is not held';
     END IF;

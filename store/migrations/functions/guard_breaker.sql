@@ -9,9 +9,10 @@ BEGIN
         OR NEW.code <> OLD.code OR NEW.closed_at IS NULL OR NOT NEW.trial OR NEW.closings <> OLD.closings + 1 OR NEW.takings <> OLD.takings THEN
         RAISE EXCEPTION 'the breaker of % changes only by payout results or by an officer', NEW.provider USING ERRCODE = 'KV002';
     END IF;
-    PERFORM FROM users WHERE id = NEW.closed_by AND is_active AND role IN ('admin', 'treasury') FOR SHARE;
+    PERFORM FROM control_changes c WHERE c.kind = 'breaker_closed' AND c.applied_in = pg_current_xact_id() AND c.decided_by = NEW.closed_by
+        AND c.change ->> 'provider' = NEW.provider;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'only an active admin or treasury officer closes the breaker of %', NEW.provider USING ERRCODE = 'KV006';
+        RAISE EXCEPTION 'no second officer confirmed that the breaker of % is closed', NEW.provider USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;

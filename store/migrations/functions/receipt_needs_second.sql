@@ -14,7 +14,7 @@ CREATE OR REPLACE FUNCTION receipt_needs_second(object uuid, named text) RETURNS
     SELECT EXISTS (SELECT FROM (
                 SELECT p.amount FROM order_payouts p WHERE p.id = object AND p.rail = 'momo'
                 UNION ALL SELECT f.amount FROM refunds f WHERE f.id = object AND f.rail = 'momo') o
-            WHERE o.amount * (1 + (SELECT count(*) FROM booked)) > coalesce((SELECT r.one_above FROM approval_rules r WHERE r.object_type = 'bank_payout'), 0))
+            WHERE o.amount * (1 + (SELECT count(*) FROM booked)) + attested_alone(object) > coalesce((SELECT r.one_above FROM approval_rules r WHERE r.object_type = 'bank_payout'), 0))
         AND NOT EXISTS (SELECT FROM payout_attestations w WHERE w.object_id = object AND w.receipt = named)
         AND NOT EXISTS (SELECT FROM booked b WHERE b.receipt = named)
 $$;

@@ -1,0 +1,9 @@
+-- Reports whether a party of a payment that is not signed yet is switched off: who buys or sells, or who sends. What goes
+-- back to somebody, or stays in custody, goes on.
+CREATE OR REPLACE FUNCTION payment_party_gone(p chain_payments) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT CASE
+        WHEN p.purpose IN ('order', 'funding') THEN order_party_gone(p.object_id)
+        WHEN p.purpose = 'transfer' THEN EXISTS (SELECT FROM transfers f JOIN users u ON u.id IN (f.requested_by, f.sender_id, f.vendor_id)
+            WHERE f.id = p.object_id AND NOT u.is_active)
+        ELSE false END
+$$;

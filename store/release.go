@@ -1,0 +1,135 @@
+package store
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// Releases are the rule for all value that leaves (exchange.JudgeRelease). An object that value leaves for announces its
+// release in the transaction that opens it, and asks later whether it may pass: of two objects opened at the same moment, at
+// least one is judged after both were announced. One that asks in the transaction that announces it holds a lock of its own
+// (lock_release).
+
+// transferRelease is what a transfer releases.
+func transferRelease(f exchange.Transfer) exchange.Release {
+	owner, recipient := cmp.Or(f.VendorID, f.SenderID), cmp.Or(f.RecipientVendorID, f.RecipientID)
+	r := exchange.Release{
+		Purpose: exchange.ReleaseTransfer, ObjectID: f.ID, House: owner == uuid.Nil, OwnerID: owner, WalletID: f.WalletID, RequesterID: f.RequestedBy,
+		Inside: f.Kind == exchange.InternalTransfer, Value: f.Value, OpenedAt: f.CreatedAt,
+	}
+	switch {
+	case !r.Inside:
+		r.Recipient = string(f.Network) + ":" + f.ToAddress
+	case recipient == uuid.Nil:
+		r.Recipient = "house"
+	default:
+		r.Recipient = "user:" + recipient.String()
+	}
+	r.Own = r.Inside && owner == recipient
+	return r
+}
+
+// releaseFunding lets the crypto of a sale leave the wallet in our custody that it comes from, or refuses the sale with
+// CodeLimitReached: it counts like a transfer to the payee of the shillings, and has nobody to wait for.
+func (t unitTx) releaseFunding(ctx context.Context, o exchange.Order) error {
+	value, err := t.limitValue(ctx, o.Price)
+	if err != nil {
+		return err
+	}
+	payee := o.PaymentPhone.Digits()
+	if o.PaymentMethod != exchange.PaymentMethodMomo {
+		payee = o.Beneficiary.AccountNumber
+	}
+	_, err = t.announce(ctx, exchange.Release{
+		Purpose: exchange.ReleaseFunding, ObjectID: o.ID, OwnerID: o.CustomerID, WalletID: o.FundWalletID, RequesterID: o.CustomerID,
+		Recipient: o.PaymentMethod + ":" + payee, Value: value, OpenedAt: o.CreatedAt,
+	})
+	if err != nil {
+		return err
+	}
+	v, err := t.judge(ctx, exchange.ReleaseFunding, o.ID)
+	if err != nil || v.Pass {
+		return err
+	}
+	return exchange.Errorf(exchange.CodeLimitReached, "Together with what else left the account today, the sale is worth more than may leave a wallet without an officer's approval.")
+}
+
+const insertRelease = `
+INSERT INTO releases (id, purpose, object_id, house, owner_id, wallet_id, requester_id, recipient, inside, own, value, opened_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+
+// announce writes the release of an object that was just opened, and returns what it needs as things are. From now on it
+// counts in the running sums of others.
+func (t unitTx) announce(ctx context.Context, r exchange.Release) (exchange.ReleaseVerdict, error) {
+	var none exchange.ReleaseVerdict
+	var err error
+	if r.ID, err = uuid.NewV7(); err != nil {
+		return none, err
+	}
+	err = t.One(ctx, insertRelease, r.ID, r.Purpose, r.ObjectID, r.House, nullID(r.OwnerID), r.WalletID, r.RequesterID, r.Recipient, r.Inside, r.Own,
+		r.Value.Decimal(), r.OpenedAt)
+	if err != nil {
+		return none, err
+	}
+	var f exchange.ReleaseFacts
+	if err := t.Get(ctx, &f, releaseFacts, r.ID, t.s.now()); err != nil {
+		return none, err
+	}
+	v := exchange.JudgeRelease(f)
+	if v.Officers == 0 && v.Until.IsZero() {
+		return v, nil // as it was written
+	}
+	return v, t.One(ctx, saveVerdict, r.ID, v.Officers, nullTime(v.Until), nullTime(f.PassedAt))
+}
+
+const lockRelease = `SELECT id FROM releases WHERE purpose = $1 AND object_id = $2 AND ended_at IS NULL FOR NO KEY UPDATE`
+
+const lockSums = `SELECT lock_release(r) FROM releases r WHERE r.id = $1`
+
+const releaseFacts = `
+SELECT r.id, r.purpose, r.object_id, r.house, r.owner_id, r.wallet_id, r.requester_id, r.recipient, r.inside, r.own, r.value||' KES' AS value, r.opened_at,
+    r.officers, r.rests_until, r.passed_at, release_approvals(r) AS approved, $2::timestamptz AS now,
+    s.wallet||' KES' AS "sums.wallet", s.owner||' KES' AS "sums.owner", s.requester||' KES' AS "sums.requester", s.recipient||' KES' AS "sums.recipient",
+    a.one_above||' KES' AS "rule.one_above", a.two_above||' KES' AS "rule.two_above",
+    p.rest_above||' KES' AS "rest.above", p.rest_seconds::bigint * 1000000000 AS "rest.for",
+    (SELECT min(k.opened_at) FROM releases k WHERE k.recipient = r.recipient AND (k.owner_id = r.owner_id OR k.house AND r.house)) AS known
+FROM releases r JOIN approval_rules a ON a.object_type = 'transfer' CROSS JOIN release_policy p CROSS JOIN LATERAL release_sums(r, $2::timestamptz) s
+WHERE r.id = $1`
+
+const saveVerdict = `UPDATE releases SET officers = $2, rests_until = $3, passed_at = $4 WHERE id = $1`
+
+// judge lets the release of an object pass if the rule allows it, which the database checks again, and stores what it needs
+// otherwise. One that has passed stays so.
+func (t unitTx) judge(ctx context.Context, purpose exchange.ReleasePurpose, object uuid.UUID) (exchange.ReleaseVerdict, error) {
+	var v exchange.ReleaseVerdict
+	var id uuid.UUID
+	if err := t.Get(ctx, &id, lockRelease, purpose, object); err != nil {
+		return v, translate(err, "release")
+	}
+	if _, err := t.Exec(ctx, lockSums, id); err != nil {
+		return v, err
+	}
+	var f exchange.ReleaseFacts
+	if err := t.Get(ctx, &f, releaseFacts, id, t.s.now()); err != nil {
+		return v, err
+	}
+	if !f.PassedAt.IsZero() {
+		return exchange.ReleaseVerdict{Pass: true, Officers: f.Officers}, nil
+	}
+	if v = exchange.JudgeRelease(f); v.Pass {
+		f.PassedAt = f.Now
+	}
+	return v, t.One(ctx, saveVerdict, id, v.Officers, nullTime(v.Until), nullTime(f.PassedAt))
+}
+
+const endRelease = `UPDATE releases SET ended_at = $3 WHERE purpose = $1 AND object_id = $2 AND ended_at IS NULL`
+
+// endRelease takes the release of an object that moves nothing out of the running sums.
+func (t unitTx) endRelease(ctx context.Context, purpose exchange.ReleasePurpose, object uuid.UUID) error {
+	_, err := t.Exec(ctx, endRelease, purpose, object, t.s.now())
+	return err
+}
