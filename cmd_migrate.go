@@ -42,7 +42,7 @@ func firstAdmin(ctx context.Context, p process, db *store.Store) error {
 	if a.Email == "" {
 		return nil
 	}
-	created, err := api.EnsureAdmin(ctx, db, api.FirstAdmin{
+	created, err := api.EnsureAdmin(ctx, db, namedKeys(p.config.API.Peppers)[0], api.FirstAdmin{
 		Email: a.Email, PhoneNumber: a.Phone, FirstName: "First", LastName: "Admin", Password: a.Password,
 	})
 	if created {

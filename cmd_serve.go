@@ -93,7 +93,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	payable, all := p.config.addresses()
 	return api.Deps{
 		Config: api.Config{
-			TokenKeys: tokenKeys(p.config), Pepper: c.PINPepper, Operator: operator.name, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders, Origins: c.Origins,
+			TokenKeys: namedKeys(c.TokenKeys), Peppers: namedKeys(c.Peppers), Operator: operator.name, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders, Origins: c.Origins,
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, RejectUnknown: p.config.Momo.RejectUnknown, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
@@ -155,7 +155,7 @@ func runCodec(ctx context.Context, p process, _ []string) error {
 			return err
 		}
 		defer closing(p, db)
-		if authorize, err = api.StaffOnly(api.Config{TokenKeys: tokenKeys(p.config)}, db); err != nil {
+		if authorize, err = api.StaffOnly(api.Config{TokenKeys: namedKeys(p.config.API.TokenKeys)}, db); err != nil {
 			return err
 		}
 	}
@@ -180,10 +180,10 @@ func (c CodecConfig) gate(codec *worker.Codec, staff func(*http.Request) error) 
 	return webui.New(webui.Config{Origin: c.Origin, UI: ui, API: site, Codec: worker.CodecHandler(codec, c.Origin, behind), Staff: staff})
 }
 
-func tokenKeys(c Config) []api.TokenKey {
-	out := make([]api.TokenKey, len(c.API.TokenKeys))
-	for i, k := range c.API.TokenKeys {
-		out[i] = api.TokenKey{ID: k.ID, Secret: [32]byte(k.Key)}
+func namedKeys(r Keyring) []api.Key {
+	out := make([]api.Key, len(r))
+	for i, k := range r {
+		out[i] = api.Key{ID: k.ID, Secret: [32]byte(k.Key)}
 	}
 	return out
 }

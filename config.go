@@ -78,10 +78,12 @@ type APIConfig struct {
 	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8080" for:"api health"`
 	// The public address of the API. The details of parked flows link to it.
 	PublicURL string `env:"PUBLIC_URL" envDefault:"http://127.0.0.1:8080" for:"api flows" production:"required https"`
-	// `id:` and 64 hexadecimal digits, several for rotation. The first signs access tokens, all of them verify.
+	// `id:` and 64 hexadecimal digits, several for rotation. The first makes access and refresh tokens, all of them verify.
 	TokenKeys Keyring `env:"TOKEN_KEYS" for:"api codec" need:"api" production:"required" secret:"true"`
-	// 64 hexadecimal digits that PINs and passwords are hashed with. If it is lost, every user has to set a new PIN and password.
-	PINPepper HexKey `env:"PIN_PEPPER" for:"api" need:"api" secret:"true"`
+	// `id:` and 64 hexadecimal digits, several for rotation. PINs and passwords are hashed with the first, and checked with all of
+	// them; a login hashes anew what another one hashed. If one is lost, the users that it is needed for have to set a new PIN and
+	// password.
+	Peppers Keyring `env:"PEPPERS" for:"api migrate" need:"api" production:"required" secret:"true"`
 	// The directory where callbacks wait while the database is down. It must outlive the process.
 	SpoolDir string `env:"SPOOL_DIR" envDefault:".local/spool" for:"api"`
 	// Addresses or prefixes of the mobile money operator. A callback from another address is a reason to ask the operator, and is
@@ -345,6 +347,7 @@ func (c Config) checkAdmin(n *need) {
 	if c.Admin.Email != "" {
 		n.set("KIVUKO_ADMIN_PHONE", c.Admin.Phone)
 		n.set("KIVUKO_ADMIN_PASSWORD", c.Admin.Password)
+		n.rule(len(c.API.Peppers) > 0, "KIVUKO_API_PEPPERS must be set: the first admin's password is hashed with it")
 	}
 }
 

@@ -45,7 +45,7 @@ func TestFilesOfVariablesAreRefused(t *testing.T) {
 		"unknown":  {map[string]string{"MOMO_PASKEY_FILE": secretFile(t, secret)}, "KIVUKO_MOMO_PASKEY_FILE names a file for KIVUKO_MOMO_PASKEY, which is not a variable of Kivuko"},
 		"absent":   {map[string]string{"MOMO_PASSKEY_FILE": filepath.Join(t.TempDir(), "none")}, "KIVUKO_MOMO_PASSKEY_FILE: open"},
 		"too long": {map[string]string{"MOMO_PASSKEY_FILE": secretFile(t, strings.Repeat(secret, maxSecretFile))}, "KIVUKO_MOMO_PASSKEY_FILE: the file is longer than 65536 bytes"},
-		"no key":   {map[string]string{"API_PIN_PEPPER_FILE": secretFile(t, secret)}, "KIVUKO_API_PIN_PEPPER: must be 64 hexadecimal digits"},
+		"no key":   {map[string]string{"MOMO_CALLBACK_KEY_FILE": secretFile(t, secret)}, "KIVUKO_MOMO_CALLBACK_KEY: must be 64 hexadecimal digits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, c.variables)

@@ -19,7 +19,7 @@ func productionEnvironment() map[string]string {
 	key := func(b string) string { return strings.Repeat(b, 32) }
 	return map[string]string{
 		"MODE": "production", "DATABASE_URL": "postgres://db.example/kivuko?sslmode=verify-full", "MASTER_KEY": "hcvault://vault.example/transit/keys/kivuko",
-		"API_TOKEN_KEYS": "k1:" + key("a1") + ",k0:" + key("a0"), "API_PIN_PEPPER": key("b2"), "API_PUBLIC_URL": "https://api.example", "API_METRICS_READERS": "10.0.0.9",
+		"API_TOKEN_KEYS": "k1:" + key("a1") + ",k0:" + key("a0"), "API_PEPPERS": "p1:" + key("b2"), "API_PUBLIC_URL": "https://api.example", "API_METRICS_READERS": "10.0.0.9",
 		"API_CALLBACK_IPS": "192.0.2.0/24", "API_TRUSTED_PROXIES": "10.0.0.1", "AUDIT_KEYS": "a1:" + key("a7"), "AUDIT_HEAD": "/var/lib/kivuko/audit.head",
 		"TEMPORAL_ADDRESS": "temporal.example:7233", "TEMPORAL_TLS": "true", "TEMPORAL_CERTIFICATE": "a certificate", "TEMPORAL_PRIVATE_KEY": "its key",
 		"TEMPORAL_PAYLOAD_KEYS": "flows.1:" + key("c3") + ",momo.1:" + key("c4") + ",chain.1:" + key("c5") + ",signer.1:" + key("c6") + ",webhooks.1:" + key("c7"),
@@ -105,7 +105,7 @@ func TestProductionRefuses(t *testing.T) {
 	dev := developmentKeys()
 	for _, c := range []struct{ name, value, want string }{
 		{"API_TOKEN_KEYS", "dev:" + hex.EncodeToString(dev["token"]), "KIVUKO_API_TOKEN_KEYS holds a development key"},
-		{"API_PIN_PEPPER", hex.EncodeToString(dev["pepper"]), "KIVUKO_API_PIN_PEPPER is a development key"},
+		{"API_PEPPERS", "dev:" + hex.EncodeToString(dev["pepper"]), "KIVUKO_API_PEPPERS holds a development key"},
 		{"TEMPORAL_PAYLOAD_KEYS", "dev:" + hex.EncodeToString(dev["payload"]), "KIVUKO_TEMPORAL_PAYLOAD_KEYS holds a development key"},
 		{"TEMPORAL_TLS", "false", "KIVUKO_TEMPORAL_TLS must be true"},
 		{"TEMPORAL_CERTIFICATE", "", "KIVUKO_TEMPORAL_CERTIFICATE must be set"},
@@ -262,7 +262,7 @@ func TestEachScreeningProcessNamesItsScreener(t *testing.T) {
 
 func TestConfigurationNamesTheBrokenVariable(t *testing.T) {
 	for name, value := range map[string]string{
-		"MODE": "prod", "LOG_LEVEL": "loud", "API_METRICS_READERS": "everybody", "CODEC_OPEN": "perhaps", "API_PIN_PEPPER": "abc", "API_TOKEN_KEYS": "nocolon", "TEMPORAL_PAYLOAD_KEYS": "k:zz",
+		"MODE": "prod", "LOG_LEVEL": "loud", "API_METRICS_READERS": "everybody", "CODEC_OPEN": "perhaps", "MOMO_CALLBACK_KEY": "abc", "API_TOKEN_KEYS": "nocolon", "TEMPORAL_PAYLOAD_KEYS": "k:zz",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := load(t, map[string]string{name: value}); err == nil || !strings.Contains(err.Error(), "KIVUKO_"+name) {
@@ -274,8 +274,8 @@ func TestConfigurationNamesTheBrokenVariable(t *testing.T) {
 
 // All wrong variables are reported at once, and no correct one.
 func TestConfigurationNamesEveryVariableThatCannotBeRead(t *testing.T) {
-	_, err := load(t, map[string]string{"MODE": "prod", "API_PIN_PEPPER": "abc", "CODEC_OPEN": "perhaps"})
-	for _, want := range []string{"KIVUKO_MODE: must be local or production", "KIVUKO_API_PIN_PEPPER: must be 64 hexadecimal digits", "KIVUKO_CODEC_OPEN: "} {
+	_, err := load(t, map[string]string{"MODE": "prod", "MOMO_CALLBACK_KEY": "abc", "CODEC_OPEN": "perhaps"})
+	for _, want := range []string{"KIVUKO_MODE: must be local or production", "KIVUKO_MOMO_CALLBACK_KEY: must be 64 hexadecimal digits", "KIVUKO_CODEC_OPEN: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want it to say %q", err, want)
 		}

@@ -12,21 +12,21 @@ func TestFirstAdmin(t *testing.T) {
 	user := e.person(exchange.RoleUser)
 	taken, weak, later := admin, admin, admin
 	taken.Email, weak.Password = user.Email, "password123"
-	if _, err := EnsureAdmin(t.Context(), e.store, taken); exchange.CodeOf(err) != exchange.CodeConflict {
+	if _, err := EnsureAdmin(t.Context(), e.store, e.server.Config.Peppers[0], taken); exchange.CodeOf(err) != exchange.CodeConflict {
 		t.Errorf("a user's address: %v", err)
 	}
 	for i, want := range []bool{true, false} {
-		if made, err := EnsureAdmin(t.Context(), e.store, admin); made != want || err != nil {
+		if made, err := EnsureAdmin(t.Context(), e.store, e.server.Config.Peppers[0], admin); made != want || err != nil {
 			t.Errorf("call %d: %v, %v", i, made, err)
 		}
 	}
 	tokens := e.do(post, "/api/v1/users/login", map[string]any{"email": "root@example.com", "password": testPassword}).want(200)
 	e.do(get, "/api/v1/auth/users", nil, bearer(tokens.text("access_token"))).want(200)
 	later.Email, later.PhoneNumber = "second@example.com", "0711999998"
-	if made, err := EnsureAdmin(t.Context(), e.store, later); made || err != nil {
+	if made, err := EnsureAdmin(t.Context(), e.store, e.server.Config.Peppers[0], later); made || err != nil {
 		t.Errorf("another address in the configuration made another admin: %v, %v", made, err)
 	}
-	if _, err := EnsureAdmin(t.Context(), e.store, weak); exchange.CodeOf(err) != exchange.CodeInvalid {
+	if _, err := EnsureAdmin(t.Context(), e.store, e.server.Config.Peppers[0], weak); exchange.CodeOf(err) != exchange.CodeInvalid {
 		t.Errorf("a weak password: %v", err)
 	}
 }

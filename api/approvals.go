@@ -1,11 +1,9 @@
 package api
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -75,9 +73,7 @@ func (s *server) ticket(c *call, object exchange.ApprovalObject, id uuid.UUID, a
 // ownTicket is the ticket for the decision in the request itself. Its token is derived from the request, so that a retry
 // has the same token, and from the pepper, so that only this service can compute it.
 func (s *server) ownTicket(c *call, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, note string) (exchange.ApprovalTicket, string) {
-	mac := hmac.New(sha256.New, s.hasher.pepper)
-	fmt.Fprintf(mac, "kivuko approval v1\n%s", c.objectID)
-	token := hex.EncodeToString(mac.Sum(nil))
+	token := hex.EncodeToString(s.hasher.mac("kivuko approval v1", c.objectID.String()))
 	k := s.ticket(c, object, id, action, note, token)
 	k.ID, k.Channel, k.ExpiresAt = c.objectID, exchange.ChannelAPI, k.CreatedAt.Add(apiTokenLife)
 	return k, token

@@ -75,7 +75,7 @@ func (w *harness) catalogRows() map[string]string {
 
 // endsSessions reports whether a route ends the caller's session.
 func endsSessions(r route) bool {
-	return strings.HasSuffix(r.path, "/logout") || strings.HasSuffix(r.path, "/revoke-all")
+	return strings.HasSuffix(r.path, "/logout") || r.method == del && strings.HasSuffix(r.path, "/sessions/{id}") || strings.HasSuffix(r.path, "/revoke-all")
 }
 
 type attack struct {

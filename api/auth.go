@@ -45,7 +45,7 @@ func (s *server) login(c *call) error {
 	if err != nil {
 		return err
 	}
-	ok, err := s.hasher.verify(c.ctx, credentials.PasswordHash, []byte(password))
+	ok, err := s.verify(c, credentials.PasswordHash, passwordOf(user.ID, password))
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,24 @@ func (s *server) login(c *call) error {
 		}
 		return errWrongLogin
 	}
-	return s.begin(c, user, credentials)
+	return s.begin(c, user, credentials, exchange.AssurancePassword)
+}
+
+// verify checks a secret against its stored hash, and stores a hash at today's cost and pepper in place of an older one.
+// The secret is right even if that fails; the next login tries again.
+func (s *server) verify(c *call, hash string, given secret) (bool, error) {
+	ok, stale, err := s.hasher.verify(c.ctx, hash, given)
+	if err != nil || !ok || !stale {
+		return ok, err
+	}
+	renewed, err := s.hasher.hash(c.ctx, given)
+	if err == nil {
+		err = s.Store.RenewHash(c.ctx, given.user, hash, renewed)
+	}
+	if err != nil {
+		s.log.Warn("the hash of a secret was not renewed", "user_id", given.user, "error", err)
+	}
+	return true, nil
 }
 
 // An address is locked out of password login after this many failures, for this long at first.
@@ -96,7 +113,7 @@ func (s *server) loginPIN(c *call) error {
 	if !ok {
 		return errWrongLogin
 	}
-	return s.begin(c, user, credentials)
+	return s.begin(c, user, credentials, exchange.AssurancePIN)
 }
 
 const maxPhoneText = 20
@@ -116,7 +133,11 @@ func (s *server) provePIN(c *call, user exchange.User, credentials exchange.Cred
 	if !allowed {
 		return false, s.locked(c, account, until)
 	}
-	ok, err := s.hasher.verify(c.ctx, credentials.PINHash, s.hasher.pin(user.ID, pin))
+	hash := credentials.PINHash
+	if user.Role.Staff() {
+		hash = "" // four digits open no account of staff
+	}
+	ok, err := s.verify(c, hash, pinOf(user.ID, pin))
 	if err != nil {
 		return false, err
 	}
@@ -188,13 +209,13 @@ func (s *server) withCredentials(c *call) func(exchange.User, error) (exchange.U
 }
 
 // begin opens a session: a new family of refresh tokens and the first access token.
-func (s *server) begin(c *call, u exchange.User, credentials exchange.Credentials) error {
+func (s *server) begin(c *call, u exchange.User, credentials exchange.Credentials, by exchange.Assurance) error {
 	now := s.now().UTC()
 	next := store.Session{
-		ID: newID(), FamilyID: newID(), UserID: u.ID, IP: c.who.IP, UserAgent: userAgent(c.fc),
+		ID: newID(), FamilyID: newID(), UserID: u.ID, Assurance: by, IP: c.who.IP, UserAgent: userAgent(c.fc),
 		CreatedAt: now, ExpiresAt: now.Add(RefreshTokenLife),
 	}
-	text, hash, err := s.ring.refresh(now, next.ExpiresAt)
+	text, hash, err := s.ring.refresh(u.ID, next.FamilyID, now, next.ExpiresAt)
 	if err != nil {
 		return err
 	}
@@ -220,110 +241,4 @@ func (s *server) tokens(c *call, u exchange.User, version int64, session store.S
 		AccessToken: access, RefreshToken: refresh, TokenType: "Bearer", AccessExpiresAt: stamp(expires),
 		RefreshExpiresAt: stamp(session.ExpiresAt), SessionID: session.FamilyID, User: userWire(u),
 	})
-}
-
-// refresh exchanges a refresh token, once. It ignores an access token in the header.
-func (s *server) refresh(c *call) error {
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	old := f.text("refresh_token", true, maxRefreshLength)
-	if err := f.done(); err != nil {
-		return err
-	}
-	now := s.now().UTC()
-	// The lifetime in the token is only an upper bound: the store has the end of the session.
-	text, hash, err := s.ring.refresh(now, now.Add(RefreshTokenLife))
-	if err != nil {
-		return err
-	}
-	next := store.Session{ID: newID(), TokenHash: hash, IP: c.who.IP, UserAgent: userAgent(c.fc), CreatedAt: now}
-	u, session, err := s.Store.RotateSession(c.ctx, sha256.Sum256([]byte(old)), next)
-	if err != nil {
-		s.sessions.forgetAll()
-		return err
-	}
-	state, err := s.Store.AuthState(c.ctx, u.ID, session.FamilyID)
-	if err != nil {
-		return err
-	}
-	return s.tokens(c, u, state.AuthVersion, session, text)
-}
-
-func (s *server) logout(c *call) error {
-	if err := c.noBody(); err != nil {
-		return err
-	}
-	if err := s.Store.RevokeSession(c.ctx, c.who.SessionID, c.who); err != nil {
-		return err
-	}
-	s.sessions.forget(c.who.UserID)
-	return c.empty()
-}
-
-func (s *server) revokeAll(c *call) error {
-	if err := c.noBody(); err != nil {
-		return err
-	}
-	if err := s.Store.RevokeAllSessions(c.ctx, c.who.UserID, c.who); err != nil {
-		return err
-	}
-	s.sessions.forget(c.who.UserID)
-	return c.empty()
-}
-
-// setPIN sets or changes the caller's own PIN. The password confirms it: a stolen access token alone must not be
-// enough to set a PIN that is valid for longer than the token.
-func (s *server) setPIN(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	pin, password := f.secret("pin", true), f.secret("password", true)
-	if f.has("pin") && pin != "" {
-		f.check("pin", exchange.CheckPIN(pin))
-	}
-	if err := f.done(); err != nil {
-		return err
-	}
-	if id != c.who.UserID {
-		return notFound()
-	}
-	if err := s.refuseLocked(c, "password-ip:"+c.origin()); err != nil {
-		return err
-	}
-	if err := s.confirmPassword(c, password); err != nil {
-		return err
-	}
-	hash, err := s.hasher.hash(c.ctx, s.hasher.pin(id, pin))
-	if err != nil {
-		return err
-	}
-	if err := s.Store.SetPIN(c.ctx, id, hash, c.who); err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, map[string]any{"id": id, "pin_set": true, "updated_at": stamp(s.now())})
-}
-
-func (s *server) confirmPassword(c *call, password string) error {
-	credentials, err := s.Store.CredentialsOf(c.ctx, c.who.UserID)
-	if err != nil {
-		return err
-	}
-	ok, err := s.hasher.verify(c.ctx, credentials.PasswordHash, []byte(password))
-	if err != nil {
-		return err
-	}
-	if ok {
-		return nil
-	}
-	if _, err := s.Store.LoginFailure(c.ctx, "password-ip:"+c.origin(), maxPasswordFailures, passwordLock); err != nil {
-		return err
-	}
-	return exchange.Invalid(exchange.FieldError{Pointer: "/password", Code: "wrong", Message: "is not your password"})
 }

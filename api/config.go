@@ -82,14 +82,16 @@ type PINLock struct {
 
 // Config is the configuration of the API. It comes from main; no other package reads the environment.
 type Config struct {
-	// TokenKeys are the keys of access tokens. The first one signs, all of them verify. To rotate, add the new
-	// key at the end in every process. Move it to the front after the lifetime of an access token. Remove the
-	// old key after another such lifetime.
-	TokenKeys []TokenKey
-	// Pepper is mixed into PINs before they are hashed and into the fingerprints of request bodies.
-	// It must be kept outside the database, have at least 32 bytes, and never change.
-	Pepper []byte
-	Issuer string // names this installation in tokens; default "kivuko"
+	// TokenKeys are the keys of access and refresh tokens. The first one signs, all of them verify. To rotate, add the
+	// new key at the end in every process. Move it to the front when every process has it. Remove the old key after the
+	// lifetime of a refresh token; sessions that were not refreshed until then end.
+	TokenKeys []Key
+	// Peppers are mixed into passwords and PINs before they are hashed, and into the fingerprints of request bodies. They
+	// are kept outside the database. The first one hashes, all of them verify; a login renews a hash of another one. To
+	// rotate, add the new one at the end in every process, move it to the front, and remove the old one when the accounts
+	// that have not logged in since may need a reset.
+	Peppers []Key
+	Issuer  string // names this installation in tokens; default "kivuko"
 
 	// Operator is the name, as payments have it, of the mobile money operator whose float and breaker are shown.
 	Operator string
@@ -184,27 +186,11 @@ func (c *Config) setDefaults() {
 	}
 }
 
-const minPepper = 32
-
 // Validate returns an error that names every value with which the API can't start.
 func (c Config) Validate() error {
 	var bad []error
-	if len(c.TokenKeys) == 0 {
-		bad = append(bad, errors.New("token keys: at least one is required"))
-	}
-	seen := map[string]bool{}
-	for _, k := range c.TokenKeys {
-		if k.ID == "" || len(k.ID) > 64 || !visibleASCII(k.ID) {
-			bad = append(bad, fmt.Errorf("token keys: the key id %q must be 1 to 64 visible characters", k.ID))
-		}
-		if seen[k.ID] {
-			bad = append(bad, fmt.Errorf("token keys: the id %q is used twice", k.ID))
-		}
-		if k.Secret == [32]byte{} {
-			bad = append(bad, fmt.Errorf("token keys: the secret of %q is empty", k.ID))
-		}
-		seen[k.ID] = true
-	}
+	bad = append(bad, checkRing("token keys", c.TokenKeys)...)
+	bad = append(bad, checkRing("peppers", c.Peppers)...)
 	for _, o := range c.Origins {
 		if err := CheckOrigin(o); err != nil {
 			bad = append(bad, fmt.Errorf("origins: %q %w", o, err))
@@ -213,13 +199,31 @@ func (c Config) Validate() error {
 	if c.Operator == "" {
 		bad = append(bad, errors.New("operator: the name of the mobile money operator is required"))
 	}
-	if len(c.Pepper) < minPepper {
-		bad = append(bad, fmt.Errorf("pepper: at least %d bytes are required", minPepper))
-	}
 	if c.SpoolDir == "" {
 		bad = append(bad, errors.New("spool directory: required to keep callbacks while the database is down"))
 	}
 	return errors.Join(bad...)
+}
+
+// checkRing returns what is wrong with a list of keys.
+func checkRing(name string, ring []Key) (bad []error) {
+	if len(ring) == 0 {
+		bad = append(bad, fmt.Errorf("%s: at least one is required", name))
+	}
+	seen := map[string]bool{}
+	for _, k := range ring {
+		if k.ID == "" || len(k.ID) > 64 || !visibleASCII(k.ID) {
+			bad = append(bad, fmt.Errorf("%s: the key id %q must be 1 to 64 visible characters", name, k.ID))
+		}
+		if seen[k.ID] {
+			bad = append(bad, fmt.Errorf("%s: the id %q is used twice", name, k.ID))
+		}
+		if k.Secret == [32]byte{} {
+			bad = append(bad, fmt.Errorf("%s: the secret of %q is empty", name, k.ID))
+		}
+		seen[k.ID] = true
+	}
+	return bad
 }
 
 func visibleASCII(s string) bool {

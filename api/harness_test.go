@@ -115,7 +115,7 @@ var generous = Rates{
 func testDeps(t *testing.T, s *store.Store) Deps {
 	return Deps{
 		Config: Config{
-			TokenKeys: []TokenKey{testKey("test", 7)}, Pepper: bytes.Repeat([]byte("p"), minPepper), SpoolDir: t.TempDir(), Operator: daraja.Name,
+			TokenKeys: []Key{testKey("test", 7)}, Peppers: []Key{testKey("pepper", 'p')}, SpoolDir: t.TempDir(), Operator: daraja.Name,
 			Rates: generous, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
 		Store: s, Answer: daraja.Notices{}.Answer,
@@ -368,8 +368,18 @@ type person struct {
 
 const testPassword = "a perfectly fine one"
 
-// testHash is the hash of testPassword, made once because hashing is slow on purpose.
-var testHash = sync.OnceValues(func() (string, error) { return HashPassword(testPassword) })
+// cheap is a cost of hashes that tests don't wait for.
+var cheap = cost{memory: 8, passes: 1, threads: 1}
+
+// cheapHash hashes a secret of a test's user at a low cost.
+func (e *env) cheapHash(s secret) string {
+	e.t.Helper()
+	phc, err := hashAt(cheap, e.server.Config.Peppers[0], s)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return phc
+}
 
 var people atomic.Int64
 
@@ -384,11 +394,8 @@ func (e *env) person(role exchange.Role, vendor ...uuid.UUID) person {
 	if len(vendor) > 0 {
 		u.VendorID = vendor[0]
 	}
-	hash, err := testHash()
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	u, err = storetest.AddUser(e.t, e.store, u, exchange.Credentials{UserID: u.ID, PasswordHash: hash})
+	hash := e.cheapHash(passwordOf(u.ID, testPassword))
+	u, err := storetest.AddUser(e.t, e.store, u, exchange.Credentials{UserID: u.ID, PasswordHash: hash})
 	if err != nil {
 		e.t.Fatalf("create %s: %v", role, err)
 	}
@@ -399,8 +406,8 @@ func (e *env) person(role exchange.Role, vendor ...uuid.UUID) person {
 func (e *env) session(u exchange.User) person {
 	e.t.Helper()
 	now := e.server.now().UTC()
-	session := store.Session{ID: newID(), FamilyID: newID(), UserID: u.ID, CreatedAt: now, ExpiresAt: now.Add(RefreshTokenLife)}
-	text, hash, err := e.server.ring.refresh(now, session.ExpiresAt)
+	session := store.Session{ID: newID(), FamilyID: newID(), UserID: u.ID, Assurance: exchange.AssurancePassword, CreatedAt: now, ExpiresAt: now.Add(RefreshTokenLife)}
+	text, hash, err := e.server.ring.refresh(u.ID, session.FamilyID, now, session.ExpiresAt)
 	if err != nil || text == "" {
 		e.t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 func testHasher(t *testing.T, o Argon2) *hasher {
 	t.Helper()
-	h, err := newHasher([]byte(strings.Repeat("p", minPepper)), o)
+	h, err := newHasher([]Key{testKey("p", 'p')}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,47 +22,55 @@ func testHasher(t *testing.T, o Argon2) *hasher {
 }
 
 func TestPasswordsVerify(t *testing.T) {
-	h, ctx := testHasher(t, Argon2{Parallel: 2, Queue: 2}), context.Background()
-	phc, err := h.hash(ctx, []byte("correct horse"))
+	h, ctx, user := testHasher(t, Argon2{Parallel: 2, Queue: 2}), context.Background(), uuid.New()
+	phc, err := h.hash(ctx, passwordOf(user, "correct horse"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(phc, "$argon2id$v=19$m=19456,t=2,p=1$") {
+	if !strings.HasPrefix(phc, "$argon2id$v=19$m=19456,t=2,p=1,keyid=cA$") {
 		t.Errorf("stored as %s", phc)
 	}
-	for secret, want := range map[string]bool{"correct horse": true, "correct hors": false, "": false} {
-		if got, err := h.verify(ctx, phc, []byte(secret)); got != want || err != nil {
-			t.Errorf("%q verifies as %v, %v", secret, got, err)
+	for text, want := range map[string]bool{"correct horse": true, "correct hors": false, "": false} {
+		if got, stale, err := h.verify(ctx, phc, passwordOf(user, text)); got != want || stale || err != nil {
+			t.Errorf("%q verifies as %v, stale %v, %v", text, got, stale, err)
 		}
 	}
-	if ok, err := h.verify(ctx, "", []byte("nobody")); ok || err != nil {
+	if ok, _, err := h.verify(ctx, "", passwordOf(uuid.Nil, "nobody")); ok || err != nil {
 		t.Errorf("an unknown account logs in with the dummy's secret: %v, %v", ok, err)
 	}
 	for _, damaged := range []string{
-		"x", "$argon2id$v=19$m=19456,t=2,p=1$!!$!!", "$argon2i$v=19$m=19456,t=2,p=1$YQ$YQ", strings.Replace(phc, "m=19456", "m=4294967295", 1),
-		strings.Replace(phc, "p=1", "p=0", 1), strings.Replace(phc, "t=2", "t=0", 1),
+		"x", "$argon2id$v=19$m=19456,t=2,p=1,keyid=cA$!!$!!", "$argon2i$v=19$m=19456,t=2,p=1,keyid=cA$YQ$YQ", strings.Replace(phc, "m=19456", "m=4294967295", 1),
+		strings.Replace(phc, "p=1", "p=0", 1), strings.Replace(phc, "t=2", "t=0", 1), strings.Replace(phc, ",keyid=cA", "", 1),
 	} {
-		if ok, err := h.verify(ctx, damaged, []byte("correct horse")); ok || err == nil {
+		if ok, _, err := h.verify(ctx, damaged, passwordOf(user, "correct horse")); ok || err == nil {
 			t.Errorf("%s: %v, %v", damaged, ok, err)
 		}
 	}
 }
 
-func TestPINHashFitsOneUserAndOnePepper(t *testing.T) {
+func TestHashFitsOneUserOneKindAndOnePepper(t *testing.T) {
 	h, ctx, user := testHasher(t, Argon2{Parallel: 2, Queue: 2}), context.Background(), uuid.New()
-	phc, err := h.hash(ctx, h.pin(user, "4821"))
+	phc, err := h.hash(ctx, pinOf(user, "4821"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, _ := h.verify(ctx, phc, h.pin(user, "4821")); !ok {
-		t.Error("the PIN does not verify")
+	for name, c := range map[string]struct {
+		given secret
+		want  bool
+	}{
+		"the PIN": {pinOf(user, "4821"), true}, "another user's": {pinOf(uuid.New(), "4821"), false}, "a password": {passwordOf(user, "4821"), false},
+	} {
+		if ok, _, err := h.verify(ctx, phc, c.given); ok != c.want || err != nil {
+			t.Errorf("%s verifies as %v, %v", name, ok, err)
+		}
 	}
-	if ok, _ := h.verify(ctx, phc, h.pin(uuid.New(), "4821")); ok {
-		t.Error("another user's PIN verifies")
+	other := &hasher{peppers: []Key{testKey("q", 'p')}, slots: h.slots, queue: 2, dummy: strings.Replace(h.dummy, "keyid=cA", "keyid=cQ", 1)}
+	if ok, _, err := other.verify(ctx, phc, pinOf(user, "4821")); ok || err != nil {
+		t.Errorf("the PIN verifies without its pepper: %v, %v", ok, err)
 	}
-	other, _ := newHasher([]byte(strings.Repeat("q", minPepper)), Argon2{Parallel: 1, Queue: 1})
-	if ok, _ := other.verify(ctx, phc, other.pin(user, "4821")); ok {
-		t.Error("the PIN verifies under another pepper")
+	rotated := &hasher{peppers: []Key{testKey("q", 'q'), testKey("p", 'p')}, slots: h.slots, queue: 2}
+	if ok, stale, err := rotated.verify(ctx, phc, pinOf(user, "4821")); !ok || !stale || err != nil {
+		t.Errorf("after a rotation: %v, stale %v, %v", ok, stale, err)
 	}
 }
 

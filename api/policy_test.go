@@ -201,6 +201,13 @@ func cells() map[string]cell {
 		"POST " + auth + "webhook-deliveries/{id}/replay":       {id: func(s scene) uuid.UUID { return s.deliveryID() }},
 		"GET " + auth + "users/{id}":                            {id: account, shared: true},
 		"PATCH " + auth + "users/{id}":                          {id: account, shared: true, body: fixed(map[string]any{"verified": true})},
+		"DELETE " + auth + "sessions/{id}": {id: func(s scene) uuid.UUID {
+			if s.own {
+				return s.w.session(s.who.User).session
+			}
+			return s.w.session(s.w.other.User).session
+		}},
+		"PUT " + auth + "user/me/password": {body: fixed(map[string]any{"password": "not it", "new_password": "four unrelated words, long"})},
 		"PUT " + auth + "user/id/{id}/pin": {id: func(s scene) uuid.UUID {
 			if s.own {
 				return s.who.ID

@@ -71,7 +71,7 @@ func newServer(d Deps) (*server, error) {
 	if s.ring, err = newKeyring(d.Config.Issuer, d.Config.TokenKeys); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	if s.hasher, err = newHasher(d.Config.Pepper, d.Config.Argon2); err != nil {
+	if s.hasher, err = newHasher(d.Config.Peppers, d.Config.Argon2); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	if s.document, err = Document(); err != nil {

@@ -335,10 +335,10 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(*Config){
 		"no keys":      func(c *Config) { c.TokenKeys = nil },
-		"empty secret": func(c *Config) { c.TokenKeys = []TokenKey{{ID: "a"}} },
-		"no id":        func(c *Config) { c.TokenKeys = []TokenKey{testKey("", 1)} },
-		"same id":      func(c *Config) { c.TokenKeys = []TokenKey{testKey("a", 1), testKey("a", 2)} },
-		"short pepper": func(c *Config) { c.Pepper = []byte("salt") },
+		"empty secret": func(c *Config) { c.TokenKeys = []Key{{ID: "a"}} },
+		"no id":        func(c *Config) { c.TokenKeys = []Key{testKey("", 1)} },
+		"same id":      func(c *Config) { c.TokenKeys = []Key{testKey("a", 1), testKey("a", 2)} },
+		"no pepper":    func(c *Config) { c.Peppers = nil },
 		"no spool":     func(c *Config) { c.SpoolDir = "" },
 	} {
 		c := good

@@ -14,17 +14,17 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// TokenKey is one key of access tokens. Its id is in the footer of each token and reveals nothing about the secret.
-type TokenKey struct {
+// Key is a secret with an id. The id is stored or sent beside what the secret protects, and reveals nothing about it.
+type Key struct {
 	ID     string
 	Secret [32]byte
 }
 
 // String hides the secret.
-func (k TokenKey) String() string { return "token key " + k.ID }
+func (k Key) String() string { return "key " + k.ID }
 
 // GoString hides the secret from %#v too.
-func (k TokenKey) GoString() string { return k.String() }
+func (k Key) GoString() string { return k.String() }
 
 // clockSkew is the tolerated difference between the clocks of two API processes.
 const clockSkew = 5 * time.Second
@@ -38,7 +38,7 @@ type keyring struct {
 	proven *otter.Cache[string, provenToken]
 }
 
-func newKeyring(issuer string, keys []TokenKey) (*keyring, error) {
+func newKeyring(issuer string, keys []Key) (*keyring, error) {
 	proven, err := otter.New(&otter.Options[string, provenToken]{MaximumSize: maxProvenTokens})
 	if err != nil {
 		return nil, err
@@ -120,10 +120,9 @@ func (r *keyring) access(c claims, now time.Time) (string, time.Time, error) {
 	return t.V4Encrypt(r.keys[r.signer], r.assertion("access")), expires, nil
 }
 
-var errToken = errors.New("not an access token of ours")
+var errToken = errors.New("not a token of ours")
 
-// open verifies an access token and returns its claims. The footer is untrusted until then, so its length is checked
-// before it is parsed, and it only selects the key.
+// open verifies an access token and returns its claims.
 func (r *keyring) open(text string, now time.Time) (claims, error) {
 	if len(text) > maxBearerLength {
 		return claims{}, errToken
@@ -131,41 +130,53 @@ func (r *keyring) open(text string, now time.Time) (claims, error) {
 	if c, ok := r.known(text, now); ok {
 		return c, nil
 	}
-	p := paseto.NewParserWithoutExpiryCheck()
-	p.AddRule(paseto.IssuedBy(r.issuer), paseto.ForAudience(tokenAudience))
-	raw, err := p.UnsafeParseFooter(paseto.V4Local, text)
-	if err != nil || len(raw) > maxFooterLength {
-		return claims{}, errToken
-	}
-	var foot footer
-	if err := json.Unmarshal(raw, &foot); err != nil {
-		return claims{}, errToken
-	}
-	key, known := r.keys[foot.KeyID]
-	if !known {
-		return claims{}, errToken
-	}
-	t, err := p.ParseV4Local(key, text, r.assertion("access"))
+	t, err := r.decrypt("access", text)
 	if err != nil {
-		return claims{}, errToken
+		return claims{}, err
 	}
 	proven, err := readClaims(t, now)
 	if err != nil {
 		return claims{}, err
 	}
+	if err := t.Get("ver", &proven.claims.AuthVersion); err != nil {
+		return claims{}, errToken
+	}
 	r.proven.Set(text, proven)
 	return proven.claims, nil
 }
 
+// decrypt opens a token of a kind. The footer is untrusted until then, so its length is checked before it is parsed, and
+// it only selects the key.
+func (r *keyring) decrypt(kind, text string) (*paseto.Token, error) {
+	p := paseto.NewParserWithoutExpiryCheck()
+	p.AddRule(paseto.IssuedBy(r.issuer), paseto.ForAudience(tokenAudience))
+	raw, err := p.UnsafeParseFooter(paseto.V4Local, text)
+	if err != nil || len(raw) > maxFooterLength {
+		return nil, errToken
+	}
+	var foot footer
+	if err := json.Unmarshal(raw, &foot); err != nil {
+		return nil, errToken
+	}
+	key, known := r.keys[foot.KeyID]
+	if !known {
+		return nil, errToken
+	}
+	t, err := p.ParseV4Local(key, text, r.assertion(kind))
+	if err != nil {
+		return nil, errToken
+	}
+	return t, nil
+}
+
+// readClaims reads the user and the session of a token, and refuses one outside its time.
 func readClaims(t *paseto.Token, now time.Time) (provenToken, error) {
 	expires, err1 := t.GetExpiration()
 	from, err2 := t.GetNotBefore()
 	issued, err3 := t.GetIssuedAt()
 	subject, err4 := t.GetSubject()
 	session, err5 := t.GetString("sid")
-	var c claims
-	err6 := t.Get("ver", &c.AuthVersion)
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return provenToken{}, errToken
 	}
 	if issued.After(from) {
@@ -179,15 +190,14 @@ func readClaims(t *paseto.Token, now time.Time) (provenToken, error) {
 	if !ok1 || !ok2 {
 		return provenToken{}, errToken
 	}
-	c.UserID, c.SessionID = user, sid
-	return provenToken{c, from, expires}, nil
+	return provenToken{claims{UserID: user, SessionID: sid}, from, expires}, nil
 }
 
 const refreshBytes = 32
 
-// refresh creates a refresh token: 256 random bits in a PASETO, the format of the interface description. It is never
-// decrypted: the store has its SHA-256. So it stays valid when keys are rotated.
-func (r *keyring) refresh(now, expires time.Time) (string, [32]byte, error) {
+// refresh creates a refresh token of a session: a PASETO with 256 random bits, the user and the session. The store has
+// its SHA-256.
+func (r *keyring) refresh(user, session uuid.UUID, now, expires time.Time) (string, [32]byte, error) {
 	random := make([]byte, refreshBytes)
 	if _, err := rand.Read(random); err != nil {
 		return "", [32]byte{}, err
@@ -196,6 +206,20 @@ func (r *keyring) refresh(now, expires time.Time) (string, [32]byte, error) {
 	if err != nil {
 		return "", [32]byte{}, err
 	}
+	t.SetSubject(user.String())
+	t.SetString("sid", session.String())
 	text := t.V4Encrypt(r.keys[r.signer], r.assertion("refresh"))
 	return text, sha256.Sum256([]byte(text)), nil
+}
+
+// openRefresh verifies a refresh token and returns its user and session. So the store is asked only about tokens that
+// this service made, and only for the session that each was made for: a row with the hash of a chosen text, written by
+// somebody with access to the database, is no session.
+func (r *keyring) openRefresh(text string, now time.Time) (claims, error) {
+	t, err := r.decrypt("refresh", text)
+	if err != nil {
+		return claims{}, err
+	}
+	proven, err := readClaims(t, now)
+	return proven.claims, err
 }

@@ -14,15 +14,15 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-func testKey(id string, fill byte) TokenKey {
-	k := TokenKey{ID: id}
+func testKey(id string, fill byte) Key {
+	k := Key{ID: id}
 	for i := range k.Secret {
 		k.Secret[i] = fill
 	}
 	return k
 }
 
-func mustRing(t *testing.T, keys ...TokenKey) *keyring {
+func mustRing(t *testing.T, keys ...Key) *keyring {
 	t.Helper()
 	r, err := newKeyring("kivuko", keys)
 	if err != nil {
@@ -82,11 +82,11 @@ func TestOtherTokensAreRefused(t *testing.T) {
 	key := testKey("one", 1)
 	r := mustRing(t, key)
 	good, _, _ := r.access(claims{uuid.New(), uuid.New(), 1}, now)
-	refresh, _, err := r.refresh(now, now.Add(time.Hour))
+	refresh, _, err := r.refresh(uuid.New(), uuid.New(), now, now.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _ := newKeyring("elsewhere", []TokenKey{key})
+	other, _ := newKeyring("elsewhere", []Key{key})
 	foreign, _, _ := other.access(claims{uuid.New(), uuid.New(), 1}, now)
 	secret, _ := paseto.V4SymmetricKeyFromBytes(key.Secret[:])
 	bare := paseto.NewToken()
@@ -124,7 +124,7 @@ func TestKeysDoNotPrint(t *testing.T) {
 // TestFullCachesKeepWhatTheyHave fills both caches above their limits. One more entry must not evict all others.
 func TestFullCachesKeepWhatTheyHave(t *testing.T) {
 	now := time.Now()
-	ring, err := newKeyring("kivuko", []TokenKey{testKey("a", 1)})
+	ring, err := newKeyring("kivuko", []Key{testKey("a", 1)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,11 +33,7 @@ func (f *form) readUser() newUser {
 		n.user.PhoneNumber, err = exchange.ParsePhone(phone)
 		f.check("phone_number", err)
 	}
-	if n.password = f.secret("password", true); n.password != "" {
-		if code, message := checkPassword(n.password, n.user.Email, n.user.FirstName, n.user.LastName); code != "" {
-			f.fail("password", code, message)
-		}
-	}
+	n.password = f.newPassword("password", n.user)
 	if n.pin = f.secret("pin", false); n.pin != "" || f.values["pin"] == "" {
 		f.check("pin", exchange.CheckPIN(n.pin))
 	}
@@ -63,11 +59,11 @@ func (s *server) addUser(c *call, n newUser, by exchange.Principal) error {
 	}
 	credentials := exchange.Credentials{UserID: n.user.ID}
 	var err error
-	if credentials.PasswordHash, err = s.hasher.hash(c.ctx, []byte(n.password)); err != nil {
+	if credentials.PasswordHash, err = s.hasher.hash(c.ctx, passwordOf(n.user.ID, n.password)); err != nil {
 		return err
 	}
 	if n.pin != "" {
-		if credentials.PINHash, err = s.hasher.hash(c.ctx, s.hasher.pin(n.user.ID, n.pin)); err != nil {
+		if credentials.PINHash, err = s.hasher.hash(c.ctx, pinOf(n.user.ID, n.pin)); err != nil {
 			return err
 		}
 	}

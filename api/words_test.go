@@ -44,6 +44,7 @@ func words() []word {
 		{"AuditAction", "What was done.", exchange.AuditActions(), false},
 		{"AuditObject", "The kind of object of a row of the audit log.", exchange.AuditObjects(), false},
 		{"ParkReason", "Why a flow waits for an operator.", text(workflows.Reasons()...), false},
+		{"Assurance", "How a user proved who it is: by a PIN, a password or a passkey, or a program by its key (machine).", text(exchange.AssuranceMachine, exchange.AssurancePIN, exchange.AssurancePassword, exchange.AssurancePasskey), false},
 		{"Role", "The role of an account.", text(exchange.Roles()...), false},
 		{"OptionalRole", "The role of an account; null for the service itself.", text(exchange.Roles()...), true},
 		{"Network", "A blockchain.", networkNames, false},

@@ -61,6 +61,7 @@ var eventTypes = []EventType{
 	{"escrow_policy.changed", "escrow_policy", "The size of an escrow pool or the resting time of its addresses changed.", true},
 	{"user.created", "user", "An account was created.", false},
 	{"user.updated", "user", "An account changed.", false},
+	{"user.password_changed", "user", "The password of an account was changed.", false},
 	{"user.pin_changed", "user", "The PIN of an account was set or changed.", false},
 	{"wallet.created", "wallet", "A wallet was created.", false},
 	{"wallet.default_changed", "wallet", "A wallet became its owner's default on its network.", false},

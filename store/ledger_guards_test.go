@@ -97,7 +97,7 @@ func TestSubvendorsFallWithTheirVendor(t *testing.T) {
 	vendor := storetest.User(t, s, exchange.RoleVendor)
 	sub := storetest.Subvendor(t, s, vendor)
 	now := time.Now().UTC()
-	session := store.Session{ID: storetest.NewID(t), FamilyID: storetest.NewID(t), UserID: sub.ID, TokenHash: [32]byte{1}, CreatedAt: now, ExpiresAt: now.AddDate(0, 0, 1)}
+	session := store.Session{ID: storetest.NewID(t), FamilyID: storetest.NewID(t), UserID: sub.ID, TokenHash: [32]byte{1}, Assurance: exchange.AssurancePassword, CreatedAt: now, ExpiresAt: now.AddDate(0, 0, 1)}
 	if err := s.CreateSession(ctx, session); err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +119,6 @@ func TestSubvendorsFallWithTheirVendor(t *testing.T) {
 	if live() {
 		t.Error("the subvendor of a deactivated vendor still acts for it")
 	}
-	_, _, err := s.RotateSession(ctx, session.TokenHash, store.Session{ID: storetest.NewID(t), TokenHash: [32]byte{2}})
+	_, _, err := s.RotateSession(ctx, session, store.Session{ID: storetest.NewID(t), TokenHash: [32]byte{2}})
 	wantFault(t, err, exchange.CodeUnauthenticated)
 }

@@ -565,4 +565,3 @@ func TestD6TheGreatestDecidesAtExpiry(t *testing.T) {
 		t.Errorf("the exact amount is on its way, and other money is taken as %q, %v", got.Verdict, err)
 	}
 }
-

@@ -21,7 +21,7 @@ func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
 	session := func(life time.Duration) {
 		id := uuid.New()
 		err := s.CreateSession(ctx, store.Session{
-			ID: uuid.New(), FamilyID: id, UserID: u.ID, TokenHash: sha256.Sum256(id[:]), CreatedAt: c.now(), ExpiresAt: c.now().Add(life),
+			ID: uuid.New(), FamilyID: id, UserID: u.ID, TokenHash: sha256.Sum256(id[:]), Assurance: exchange.AssurancePIN, CreatedAt: c.now(), ExpiresAt: c.now().Add(life),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -183,12 +183,12 @@ func TestRaceRefreshHasOneWinner(t *testing.T) {
 	s := storetest.New(t)
 	u := storetest.User(t, s, exchange.RoleCustomer)
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	first := store.Session{ID: storetest.NewID(t), FamilyID: storetest.NewID(t), UserID: u.ID, TokenHash: [32]byte{1}, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+	first := store.Session{ID: storetest.NewID(t), FamilyID: storetest.NewID(t), UserID: u.ID, TokenHash: [32]byte{1}, Assurance: exchange.AssurancePIN, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	if err := s.CreateSession(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	codes := atOnce(100, func(i int) error {
-		_, _, err := s.RotateSession(t.Context(), first.TokenHash, store.Session{ID: uuid.New(), TokenHash: [32]byte{2, byte(i)}})
+		_, _, err := s.RotateSession(t.Context(), first, store.Session{ID: uuid.New(), TokenHash: [32]byte{2, byte(i)}})
 		return err
 	})
 	if codes[""] != 1 || codes[exchange.CodeUnauthenticated] != 99 {

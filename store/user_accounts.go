@@ -219,6 +219,38 @@ func (s *Store) SetPIN(ctx context.Context, userID uuid.UUID, pinHash string, by
 	})
 }
 
+const updatePassword = `
+UPDATE users SET password_hash = $2, updated_at = $3, version = version + 1 WHERE id = $1 RETURNING ` + userColumns
+
+// ChangePassword replaces the hash of a user's password and ends every session of the user but keep. CodeNotFound for an
+// unknown user.
+func (s *Store) ChangePassword(ctx context.Context, userID uuid.UUID, passwordHash string, keep uuid.UUID, by exchange.Principal) error {
+	return s.inTx(ctx, "user", func(t unitTx) error {
+		var u exchange.User
+		if err := t.Get(ctx, &u, updatePassword, userID, passwordHash, t.s.now()); err != nil {
+			return err
+		}
+		if _, err := t.Exec(ctx, revokeOthers, userID, t.s.now(), "password changed", keep); err != nil {
+			return err
+		}
+		return t.record(ctx, auditEvent{by: by, object: "user", id: u.ID, name: "user.password_changed", owner: u.ID, vendor: exchange.VendorOf(u), after: userSnapshot(u)})
+	})
+}
+
+const revokeOthers = `UPDATE session_families SET revoked_at = $2, reason = $3 WHERE user_id = $1 AND id <> $4 AND revoked_at IS NULL`
+
+const renewHashes = `
+UPDATE users SET password_hash = CASE WHEN password_hash = $2 THEN $3 ELSE password_hash END,
+    pin_hash = CASE WHEN pin_hash = $2 THEN $3 ELSE pin_hash END
+WHERE id = $1 AND $2 IN (password_hash, pin_hash)`
+
+// RenewHash replaces the hash of a password or PIN by another one of the same secret, with today's cost and pepper. It
+// changes nothing when the secret was changed since.
+func (s *Store) RenewHash(ctx context.Context, userID uuid.UUID, old, renewed string) error {
+	_, err := s.write(ctx, "user", renewHashes, userID, old, renewed)
+	return err
+}
+
 // MaxUserQuery bounds the text of a search for users.
 const MaxUserQuery = 100
 

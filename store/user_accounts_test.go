@@ -76,7 +76,7 @@ func TestSessions(t *testing.T) {
 	u := storetest.User(t, s, exchange.RoleCustomer)
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	family := func(seed byte) store.Session {
-		n := store.Session{ID: uuid.New(), FamilyID: uuid.New(), UserID: u.ID, TokenHash: [32]byte{seed}, UserAgent: "x\x00y", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+		n := store.Session{ID: uuid.New(), FamilyID: uuid.New(), UserID: u.ID, TokenHash: [32]byte{seed}, Assurance: exchange.AssurancePassword, UserAgent: "x\x00y", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 		if err := s.CreateSession(ctx, n); err != nil {
 			t.Fatal(err)
 		}
@@ -90,22 +90,22 @@ func TestSessions(t *testing.T) {
 		}
 	}
 	first := family(1)
-	user, second, err := s.RotateSession(ctx, first.TokenHash, store.Session{ID: uuid.New(), TokenHash: [32]byte{2}})
+	user, second, err := s.RotateSession(ctx, first, store.Session{ID: uuid.New(), TokenHash: [32]byte{2}})
 	if err != nil || user.ID != u.ID || second.FamilyID != first.FamilyID || !second.ExpiresAt.Equal(first.ExpiresAt) {
 		t.Fatalf("rotated %+v, %v", second, err)
 	}
 	live(first, true)
-	_, _, err = s.RotateSession(ctx, first.TokenHash, store.Session{ID: uuid.New(), TokenHash: [32]byte{3}})
+	_, _, err = s.RotateSession(ctx, first, store.Session{ID: uuid.New(), TokenHash: [32]byte{3}})
 	wantFault(t, err, exchange.CodeUnauthenticated)
 	live(first, false)
-	_, _, err = s.RotateSession(ctx, second.TokenHash, store.Session{ID: uuid.New(), TokenHash: [32]byte{4}})
+	_, _, err = s.RotateSession(ctx, second, store.Session{ID: uuid.New(), TokenHash: [32]byte{4}})
 	wantFault(t, err, exchange.CodeUnauthenticated) // the thief's token died with the family
-	_, _, err = s.RotateSession(ctx, sha256.Sum256([]byte("guess")), store.Session{ID: uuid.New(), TokenHash: [32]byte{5}})
+	_, _, err = s.RotateSession(ctx, store.Session{UserID: u.ID, FamilyID: first.FamilyID, TokenHash: sha256.Sum256([]byte("guess"))}, store.Session{ID: uuid.New(), TokenHash: [32]byte{5}})
 	wantFault(t, err, exchange.CodeUnauthenticated)
 
 	out := family(6)
 	for range 2 {
-		if err := s.RevokeSession(ctx, out.FamilyID, storetest.PrincipalOf(u)); err != nil {
+		if err := s.RevokeSession(ctx, out.FamilyID, "logout", storetest.PrincipalOf(u)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	live(three, false)
-	_, _, err = s.RotateSession(ctx, three.TokenHash, store.Session{ID: uuid.New(), TokenHash: [32]byte{10}})
+	_, _, err = s.RotateSession(ctx, three, store.Session{ID: uuid.New(), TokenHash: [32]byte{10}})
 	wantFault(t, err, exchange.CodeUnauthenticated)
 }
 

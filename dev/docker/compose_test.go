@@ -316,11 +316,11 @@ func TestComposeRulesAreAwake(t *testing.T) {
 		"guest of signers": {"networks: [books, flows, operator]", "networks: [books, flows, signers]", "worker-momo is on the signers' network"},
 		"strange secret":   {"      - payload_keys\n", "      - payload_keys\n      - vault_token_tron\n", "worker-flows holds vault_token_tron"},
 		"strange key":      {"<<: [*common, *books, *temporal, *tron, *ethereum, *solana]", "<<: [*common, *books, *temporal, *tron, *ethereum, *solana, *keys]", "api knows the master key"},
-		"open secret":      {"KIVUKO_API_PIN_PEPPER_FILE: /run/secrets/pin_pepper", "KIVUKO_API_PIN_PEPPER: abc", "has KIVUKO_API_PIN_PEPPER in its environment"},
+		"open secret":      {"KIVUKO_API_PEPPERS_FILE: /run/secrets/peppers", "KIVUKO_API_PEPPERS: abc", "has KIVUKO_API_PEPPERS in its environment"},
 		"buttons":          {"      TEMPORAL_START_WORKFLOW_DISABLED: \"true\"\n", "", "the Web UI lacks TEMPORAL_START_WORKFLOW_DISABLED"},
 		"shared identity":  {"{source: client_api_key, ", "{source: client_flows_key, ", "api shows the certificate of worker-flows"},
 		"open Web UI":      {"    networks: [flows, ui]\n", "    networks: [flows, ui]\n    ports: [\"127.0.0.1:8234:8080\"]\n", "the Web UI is reached without the login"},
-		"lost secret":      {"      - pin_pepper\n", "", "KIVUKO_API_PIN_PEPPER_FILE in /run/secrets/pin_pepper, which it is not given"},
+		"lost secret":      {"      - peppers\n", "", "KIVUKO_API_PEPPERS_FILE in /run/secrets/peppers, which it is not given"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			content := read(t, compose)

@@ -50,7 +50,7 @@ func TestSecretsStayOut(t *testing.T) {
 		"the operator's passkey": sandbox.DefaultPasskey, "the initiator's credential": sandbox.DefaultSecurityCredential,
 	}
 	for _, kv := range w.stack.ProductEnvironment(stack.ProcessAPI) {
-		for _, name := range []string{"KIVUKO_API_TOKEN_KEYS=dev:", "KIVUKO_API_PIN_PEPPER=", "KIVUKO_TEMPORAL_PAYLOAD_KEYS=dev:"} {
+		for _, name := range []string{"KIVUKO_API_TOKEN_KEYS=dev:", "KIVUKO_API_PEPPERS=dev:", "KIVUKO_TEMPORAL_PAYLOAD_KEYS=dev:"} {
 			if secret, ok := strings.CutPrefix(kv, name); ok {
 				canaries[name] = secret
 			}

@@ -43,7 +43,7 @@ var secretsOf = map[string][]string{
 	"WEBHOOK_KEYS":      {ProcessAPI, ProcessWorker("webhooks")},
 	"ADMIN_":            {ProcessMigrate},
 	"AUDIT_":            {ProcessWorker("flows"), ProcessAuditVerify},
-	"API_PIN_PEPPER":    {ProcessAPI},
+	"API_PEPPERS":       {ProcessAPI, ProcessMigrate},
 	"API_TOKEN_KEYS":    {ProcessAPI},
 }
 
@@ -69,7 +69,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"API_LISTEN":     s.Addresses.API,
 		"API_PUBLIC_URL": "http://" + s.Addresses.API,
 		"API_TOKEN_KEYS": "dev:" + developmentKey("token"),
-		"API_PIN_PEPPER": developmentKey("pepper"),
+		"API_PEPPERS":    "dev:" + developmentKey("pepper"),
 		"API_SPOOL_DIR":  filepath.Join(s.State, "spool"),
 
 		"TEMPORAL_ADDRESS":      s.Addresses.Temporal,

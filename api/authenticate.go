@@ -103,6 +103,22 @@ func (s *server) authenticate(c *call) error {
 	c.user = state.User
 	c.who.UserID, c.who.Role = state.User.ID, state.User.Role
 	c.who.VendorID, c.who.SessionID = exchange.VendorOf(state.User), claim.SessionID
+	c.who.Assurance, c.who.SteppedUpAt = state.Assurance, state.SteppedUpAt
+	return s.touch(c, state)
+}
+
+// touchEvery is how often the use of a session is written down.
+const touchEvery = time.Minute
+
+// touch notes that a member of staff is at work, so that the session does not end as idle.
+func (s *server) touch(c *call, state store.AuthState) error {
+	if !c.who.Role.Staff() || s.now().Sub(state.SeenAt) < touchEvery {
+		return nil
+	}
+	if err := s.Store.TouchSession(c.ctx, c.who.SessionID); err != nil {
+		return err
+	}
+	s.sessions.forget(c.who.UserID)
 	return nil
 }
 
