@@ -23,6 +23,9 @@ import (
 	"kivuko/workflows"
 )
 
+// messagePause is how often messages to people are looked for.
+const messagePause = time.Second
+
 // spoolPause is how often spooled callbacks are tried again.
 const spoolPause = 5 * time.Second
 
@@ -93,7 +96,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	payable, all := p.config.addresses()
 	return api.Deps{
 		Config: api.Config{
-			TokenKeys: namedKeys(c.TokenKeys), Peppers: namedKeys(c.Peppers), Operator: operator.name, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders, Origins: c.Origins,
+			TokenKeys: namedKeys(c.TokenKeys), Peppers: namedKeys(c.Peppers), PublicURL: c.PublicURL, Operator: operator.name, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders, Origins: c.Origins,
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, RejectUnknown: p.config.Momo.RejectUnknown, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
@@ -119,6 +122,14 @@ func serveAPI(ctx context.Context, p process, app *fiber.App, deps api.Deps) err
 	if err != nil {
 		return err
 	}
+	senders, err := p.config.Notify.senders()
+	if err != nil {
+		return err
+	}
+	messenger, err := api.NewMessenger(deps, senders)
+	if err != nil {
+		return err
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.config.API.Listen)
 	if err != nil {
 		return fmt.Errorf("api: %w", err)
@@ -127,6 +138,10 @@ func serveAPI(ctx context.Context, p process, app *fiber.App, deps api.Deps) err
 	g.Go(func() error { return app.Listener(listener) })
 	g.Go(func() error {
 		inbox.Run(ctx, spoolPause)
+		return nil
+	})
+	g.Go(func() error {
+		messenger.Run(ctx, messagePause)
 		return nil
 	})
 	g.Go(func() error {

@@ -57,6 +57,7 @@ type Config struct {
 	Worker   WorkerConfig   `envPrefix:"WORKER_" title:"Workers"`
 	Audit    AuditConfig    `envPrefix:"AUDIT_" title:"Audit log"`
 	Limits   LimitsConfig   `envPrefix:"LIMIT_" title:"Limits"`
+	Notify   NotifyConfig   `envPrefix:"NOTIFY_" title:"Messages"`
 	Momo     MomoConfig     `envPrefix:"MOMO_" title:"Mobile money"`
 	Rates    RatesConfig    `envPrefix:"RATES_" title:"Rates"`
 
@@ -76,8 +77,9 @@ type Config struct {
 type APIConfig struct {
 	// The address and port where the API listens.
 	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8080" for:"api health"`
-	// The public address of the API. The details of parked flows link to it.
-	PublicURL string `env:"PUBLIC_URL" envDefault:"http://127.0.0.1:8080" for:"api flows" production:"required https"`
+	// The public address of the API. The details of parked flows and the links in messages lead to it, and passkeys belong to its
+	// host, which can't be an IP address.
+	PublicURL string `env:"PUBLIC_URL" envDefault:"http://localhost:8080" for:"api flows" production:"required https"`
 	// `id:` and 64 hexadecimal digits, several for rotation. The first makes access and refresh tokens, all of them verify.
 	TokenKeys Keyring `env:"TOKEN_KEYS" for:"api codec" need:"api" production:"required" secret:"true"`
 	// `id:` and 64 hexadecimal digits, several for rotation. PINs and passwords are hashed with the first, and checked with all of

@@ -60,7 +60,7 @@ func (s *server) changePassword(c *call) error {
 	if err != nil {
 		return err
 	}
-	err = s.Store.ChangePassword(c.ctx, c.who.UserID, hash, c.who.SessionID, c.who)
+	err = s.Store.ChangePassword(c.ctx, c.who.UserID, hash, c.who.SessionID, c.who, s.letters(c.user, passwordNotice(s.now()), newID().String())...)
 	s.sessions.forget(c.who.UserID)
 	if err != nil {
 		return err
@@ -82,22 +82,18 @@ func (f *form) newPassword(name string, u exchange.User) string {
 
 // confirmPassword checks the caller's password in a field again.
 func (s *server) confirmPassword(c *call, field, password string) error {
-	if err := s.refuseLocked(c, "password-ip:"+c.origin()); err != nil {
-		return err
-	}
-	credentials, err := s.Store.CredentialsOf(c.ctx, c.who.UserID)
-	if err != nil {
-		return err
-	}
-	ok, err := s.verify(c, credentials.PasswordHash, passwordOf(c.who.UserID, password))
-	if err != nil {
-		return err
-	}
-	if ok {
-		return nil
-	}
-	if _, err := s.Store.LoginFailure(c.ctx, "password-ip:"+c.origin(), maxPasswordFailures, passwordLock); err != nil {
+	ok, err := s.proveAgain(c, exchange.AssurancePassword, password)
+	if err != nil || ok {
 		return err
 	}
 	return exchange.Invalid(exchange.FieldError{Pointer: "/" + field, Code: "wrong", Message: "is not your password"})
+}
+
+// confirmPIN checks the caller's PIN again.
+func (s *server) confirmPIN(c *call, pin string) error {
+	ok, err := s.proveAgain(c, exchange.AssurancePIN, pin)
+	if err != nil || ok {
+		return err
+	}
+	return exchange.Invalid(exchange.FieldError{Pointer: "/pin", Code: "wrong", Message: "is not your PIN; set one if you have none"})
 }

@@ -112,8 +112,8 @@ type tokenWire struct {
 	ExpiresAt  timestamp `json:"expires_at"`
 }
 
-// issueToken gives an officer the right to one decision, which the officer sends by a signal. It asks for the PIN,
-// so that a stolen access token alone can't approve money.
+// issueToken gives an officer the right to one decision, which the officer sends by a signal. Like every decision it needs
+// a passkey's proof, so that a stolen access token alone can't approve money.
 func (s *server) issueToken(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *server) issueToken(c *call) error {
 	object := exchange.ApprovalObject(f.oneOf("object_type", true, approvalObjects...))
 	id := f.id("object_id", true)
 	action := exchange.ApprovalAction(f.oneOf("action", true, approvalActions...))
-	digest, pin := f.line("digest", true, digestLength), f.secret("pin", true)
+	digest := f.line("digest", true, digestLength)
 	note := f.line("note", false, maxNoteLength)
 	f.decimalText("amount", true)
 	asset, flow, err := s.awaiting(c, object, id)
@@ -133,9 +133,6 @@ func (s *server) issueToken(c *call) error {
 	}
 	amount := f.optionalAmount("amount", asset)
 	if err := f.done(); err != nil {
-		return err
-	}
-	if err := s.confirmPIN(c, pin); err != nil {
 		return err
 	}
 	k, text, err := s.signalTicket(c, object, id, action, note)
@@ -176,19 +173,6 @@ func (s *server) awaiting(c *call, object exchange.ApprovalObject, id uuid.UUID)
 	}
 	flow, err := s.refundFlow(c, r)
 	return r.Amount.Asset(), flow, err
-}
-
-// confirmPIN checks the caller's PIN again, with the same counters as the login.
-func (s *server) confirmPIN(c *call, pin string) error {
-	credentials, err := s.Store.CredentialsOf(c.ctx, c.who.UserID)
-	if err != nil {
-		return err
-	}
-	ok, err := s.provePIN(c, c.user, credentials, "", pin)
-	if err != nil || ok {
-		return err
-	}
-	return exchange.Invalid(exchange.FieldError{Pointer: "/pin", Code: "wrong", Message: "is not your PIN; set one if you have none"})
 }
 
 // wirePending is a transfer that waits for the caller.

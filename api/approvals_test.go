@@ -2,10 +2,9 @@ package api
 
 import (
 	"net/http"
-	"regexp"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"kivuko/exchange"
 	"kivuko/store"
@@ -20,20 +19,9 @@ func (c *crossing) pending(amount string) map[string]any {
 	return c.do(get, transfersPath+"/"+id, nil, c.admin.auth()).want(http.StatusOK).object()
 }
 
-// officerPIN is found in the log when it is there: no number in it begins with 0.
-const officerPIN = "073915"
-
-// withPIN sets a user's PIN.
-func (c *crossing) withPIN(p person) {
-	c.t.Helper()
-	if err := c.store.SetPIN(c.t.Context(), p.ID, c.cheapHash(pinOf(p.ID, officerPIN)), principalOf(p)); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-func tokenRequest(t map[string]any, pin string) map[string]any {
+func tokenRequest(t map[string]any) map[string]any {
 	return map[string]any{
-		"object_type": "transfer", "object_id": t["id"], "action": "approve", "amount": t["amount"], "digest": t["approval_digest"], "pin": pin,
+		"object_type": "transfer", "object_id": t["id"], "action": "approve", "amount": t["amount"], "digest": t["approval_digest"],
 	}
 }
 
@@ -99,7 +87,6 @@ func TestRequesterIsNoOfficerOfItsOwn(t *testing.T) {
 	c := newCrossing(t, "100")
 	c.rule("1000000")
 	officer := c.officers[0]
-	c.withPIN(officer)
 	house := c.do(post, "/api/v1/auth/wallets/provision", map[string]any{"network": "tron", "asset": "USDT", "purpose": "treasury"}, c.admin.auth()).want(http.StatusCreated)
 	id, _ := parseID(house.text("id"))
 	c.fund(exchange.Wallet{ID: id}, "20")
@@ -110,7 +97,7 @@ func TestRequesterIsNoOfficerOfItsOwn(t *testing.T) {
 		t.Fatalf("sent %v", f)
 	}
 	c.verb(officer, f["id"].(string), "approve", map[string]any{"digest": f["approval_digest"]}, "b").refused(exchange.CodeForbidden)
-	c.do(post, tokensPath, tokenRequest(f, officerPIN), officer.auth()).refused(exchange.CodeForbidden)
+	c.do(post, tokensPath, tokenRequest(f), officer.auth()).refused(exchange.CodeForbidden)
 	c.verb(c.officers[1], f["id"].(string), "approve", map[string]any{"digest": f["approval_digest"]}, "c").want(http.StatusOK)
 }
 
@@ -118,10 +105,9 @@ func TestApprovalTokens(t *testing.T) {
 	c := newCrossing(t, "100")
 	c.rule("1000000")
 	officer := c.officers[0]
-	c.withPIN(officer)
 	f, other := c.pending("10"), c.pending("20")
 	ask := func(change func(map[string]any)) *reply {
-		body := tokenRequest(f, officerPIN)
+		body := tokenRequest(f)
 		change(body)
 		return c.do(post, tokensPath, body, officer.auth())
 	}
@@ -133,9 +119,7 @@ func TestApprovalTokens(t *testing.T) {
 	ask(set("action", "pay")).blames("/action enum")
 	ask(set("object_type", "order")).blames("/object_type enum")
 	ask(set("object_id", newID())).blames("/object_id not_found")
-	ask(set("pin", "073916")).blames("/pin wrong")
-	c.do(post, tokensPath, tokenRequest(f, officerPIN), c.sender.auth()).refused(exchange.CodeForbidden)
-	c.do(post, tokensPath, tokenRequest(f, officerPIN), c.officers[1].auth()).blames("/pin wrong") // has none
+	c.do(post, tokensPath, tokenRequest(f), c.sender.auth()).refused(exchange.CodeForbidden)
 
 	got := ask(func(map[string]any) {}).want(http.StatusCreated)
 	token := got.text("token")
@@ -150,7 +134,7 @@ func TestApprovalTokens(t *testing.T) {
 	if now, err := c.store.Decide(t.Context(), id, token, exchange.Approve); err != nil || now.Status != exchange.TransferQueued {
 		t.Errorf("%s, %v", now.Status, err)
 	}
-	if strings.Contains(c.logs.String(), token) || regexp.MustCompile(`\b`+officerPIN+`\b`).MatchString(c.logs.String()) {
+	if strings.Contains(c.logs.String(), token) {
 		t.Error("a secret is in the log")
 	}
 	rows, _, err := c.store.ListTransfers(t.Context(), store.Everything(), store.TransferFilter{}, store.Page{Number: 1, Size: 5})
@@ -159,35 +143,34 @@ func TestApprovalTokens(t *testing.T) {
 	}
 }
 
-// Wrong PINs are counted as at the login, also when they come concurrently, and both share one lock.
-func TestGuessingThePINOfAnOfficer(t *testing.T) {
+// TestH2DecisionsNeedADigestAndAPasskey plays a stolen access token of an officer: after five minutes it decides nothing,
+// and nobody decides about what was not seen.
+func TestH2DecisionsNeedADigestAndAPasskey(t *testing.T) {
 	c := newCrossing(t, "100")
 	c.rule("1000000")
-	officer := c.officers[0]
-	c.withPIN(officer)
-	f := c.pending("10")
-	var mu sync.Mutex
-	wrong, locked := 0, 0
-	var wg sync.WaitGroup
-	for range 12 {
-		wg.Go(func() {
-			p := c.do(post, tokensPath, tokenRequest(f, "11223"), officer.auth()).problem()
-			mu.Lock()
-			defer mu.Unlock()
-			switch p.Code {
-			case exchange.CodeInvalid:
-				wrong++
-			case exchange.CodePINLocked:
-				locked++
-			default:
-				t.Errorf("answered %q", p.Code)
-			}
-		})
+	officer, f := c.officers[0], c.pending("10")
+	id := f["id"].(string)
+	c.verb(officer, id, "approve", map[string]any{"digest": ""}, "a").blames("/digest required")
+	body := tokenRequest(f)
+	delete(body, "digest")
+	c.do(post, tokensPath, body, officer.auth()).blames("/digest required")
+	waits := c.do(patch, "/api/v1/auth/limits", map[string]any{"valuations": map[string]any{"USDT": "100"}}, c.admin.auth()).want(http.StatusAccepted)
+	confirm := waits.object()["confirm_at"].([]any)[0].(string)
+	c.do(post, confirm, map[string]any{"digest": ""}, officer.auth(), freshKey()).blames("/digest required")
+	c.do(post, confirm, map[string]any{"digest": f["approval_digest"]}, officer.auth(), freshKey()).blames("/digest mismatch")
+
+	c.skew.Store(int64(exchange.StepUpLife + time.Second))
+	c.verb(officer, id, "approve", nil, "b").refused(exchange.CodeStepUpRequired)
+	c.do(post, tokensPath, tokenRequest(f), officer.auth()).refused(exchange.CodeStepUpRequired)
+	c.do(post, confirm, nil, officer.auth(), freshKey()).refused(exchange.CodeStepUpRequired)
+	c.do(get, "/api/v1/auth/approvals/pending", nil, officer.auth()).want(http.StatusOK)
+	if f := c.do(get, transfersPath+"/"+id, nil, officer.auth()).want(http.StatusOK).object(); f["status"] != "pending_approval" || f["approvals_given"] != 0.0 {
+		t.Errorf("decided: %v", f)
 	}
-	wg.Wait()
-	if wrong != 5 || locked != 7 {
-		t.Errorf("%d guesses were judged, %d refused; want 5 and 7", wrong, locked)
-	}
-	c.do(post, tokensPath, tokenRequest(f, officerPIN), officer.auth()).refused(exchange.CodePINLocked)
-	c.do(post, "/api/v1/users/login-pin", map[string]any{"email": officer.Email, "pin": officerPIN}).refused(exchange.CodePINLocked)
+	c.skew.Store(0)
+	// A password is no proof of an officer's, and not even in place of the passkey's.
+	c.do(post, stepUpPath, map[string]any{"password": testPassword}, officer.auth()).want(http.StatusOK)
+	c.verb(officer, id, "approve", nil, "c").refused(exchange.CodeStepUpRequired)
+	c.provePasskey(officer.User, officer.session)
+	c.verb(officer, id, "approve", nil, "d").want(http.StatusOK)
 }

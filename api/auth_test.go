@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
 )
 
 func registration(n string) map[string]any {
@@ -120,50 +122,103 @@ func TestUnknownAccountCostsAsMuch(t *testing.T) {
 	}
 }
 
-func TestPINLocks(t *testing.T) {
-	const wrongPIN = "037518" // no number in the log begins with 0
+// TestC4GuessesAreCountedPerAccount plays strangers who guess PINs and passwords from many addresses: known and unknown
+// accounts let them look at five, then they wait longer and longer. The owner, on a device that the account knows, does not.
+func TestC4GuessesAreCountedPerAccount(t *testing.T) {
+	const wrong = "037518" // no number in the log begins with 0
 	e := start(t)
 	user := e.do(post, "/api/v1/users/register", registration("11000004")).want(http.StatusCreated)
-	guess := func(pin string, address int, body map[string]any) *reply {
-		body["pin"] = pin
-		return e.do(post, "/api/v1/users/login-pin", body, from(fmt.Sprintf("198.51.100.%d", address)))
+	mine := func(secret, value string, more ...string) map[string]any {
+		body := map[string]any{"email": "11000004@example.com", secret: value}
+		for _, device := range more {
+			body["device_token"] = device
+		}
+		return body
 	}
-	for _, account := range []map[string]any{{"email": "11000004@example.com"}, {"email": "ghost@example.com"}} {
-		var looked, locked atomic.Int32
-		var wait sync.WaitGroup
-		for i := range 20 {
-			wait.Go(func() {
-				body := map[string]any{"email": account["email"]}
-				r := guess(wrongPIN, i, body)
-				if r.problem().Code == exchange.CodeInvalidCredentials {
-					looked.Add(1)
-				}
-				if r.problem().Code == exchange.CodePINLocked {
-					locked.Add(1)
-					if r.header.Get("Retry-After") == "" {
-						t.Error("a lock without Retry-After")
+	device := e.do(post, "/api/v1/users/login", mine("password", testPassword)).want(http.StatusOK).text("device_token")
+	for path, secret := range map[string]string{"/api/v1/users/login-pin": "pin", "/api/v1/users/login": "password"} {
+		for _, account := range []string{"11000004@example.com", "ghost@example.com"} {
+			var looked, delayed atomic.Int32
+			var wait sync.WaitGroup
+			for i := range 20 {
+				wait.Go(func() {
+					r := e.do(post, path, map[string]any{"email": account, secret: wrong}, from(fmt.Sprintf("198.51.100.%d", i)))
+					switch {
+					case r.problem().Code == exchange.CodeInvalidCredentials:
+						looked.Add(1)
+					case r.status == http.StatusTooManyRequests && r.header.Get("Retry-After") != "":
+						delayed.Add(1)
 					}
-				}
-			})
-		}
-		wait.Wait()
-		if looked.Load() != 5 || locked.Load() != 15 {
-			t.Errorf("%s: of 20 guesses from 20 addresses %d were looked at and %d refused", account["email"], looked.Load(), locked.Load())
+				})
+			}
+			wait.Wait()
+			if looked.Load() != 5 || delayed.Load() != 15 {
+				t.Errorf("%s %s: of 20 guesses from 20 addresses %d were looked at and %d delayed", path, account, looked.Load(), delayed.Load())
+			}
 		}
 	}
-	mine := map[string]any{"email": "11000004@example.com"}
-	guess("4821", 99, mine).refused(exchange.CodePINLocked)
-	guess("4821", 99, map[string]any{"phone_number": "0711000004"}).refused(exchange.CodePINLocked)
-	// The lock does not apply to the account.
-	e.do(post, "/api/v1/users/login", map[string]any{"email": "11000004@example.com", "password": testPassword}).want(http.StatusOK)
+	// The right secret has to wait too where the account knows nobody, and nowhere else.
+	e.do(post, "/api/v1/users/login-pin", mine("pin", "4821"), from("198.51.100.99")).refused(exchange.CodePINLocked)
+	e.do(post, "/api/v1/users/login", mine("password", testPassword), from("198.51.100.99")).refused(exchange.CodeRateLimited)
+	e.do(post, "/api/v1/users/login", mine("password", testPassword)).want(http.StatusOK) // as before, without a token
+	e.do(post, "/api/v1/users/login-pin", mine("pin", "4821", device), from("198.51.100.99")).want(http.StatusOK)
+	e.do(post, "/api/v1/users/login", mine("password", testPassword, device), from("198.51.100.99")).want(http.StatusOK)
+	// A token of another user's device is none.
+	other := e.login(e.person(exchange.RoleCustomer)).text("device_token")
+	e.do(post, "/api/v1/users/login-pin", mine("pin", "4821", other), from("198.51.100.98")).refused(exchange.CodePINLocked)
+
+	var rows, notices int
+	db := storetest.Owner(t, e.store)
+	if err := db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM audit_log WHERE action = 'login.failed' AND object_id = $1),
+		(SELECT count(*) FROM messages WHERE kind = 'login.failed' AND user_id = $1)`, user.text("id")).Scan(&rows, &notices); err != nil {
+		t.Fatal(err)
+	}
+	if rows != 10 || notices != 1 {
+		t.Errorf("%d failures are in the audit log, want 10, and the owner got %d notices, want 1", rows, notices)
+	}
 	// Ids and times in the log may contain any four digits, hence six digits with a boundary on both sides.
-	if regexp.MustCompile(`\b`+wrongPIN+`\b`).MatchString(e.logs.String()) || strings.Contains(e.logs.String(), user.text("email")) {
+	if regexp.MustCompile(`\b`+wrong+`\b`).MatchString(e.logs.String()) || strings.Contains(e.logs.String(), user.text("email")) {
 		t.Error("the log contains a PIN or personal data")
 	}
 }
 
+// TestB12StrangersDelayNoOfficer plays five wrong secrets of an officer's account from outside: the officer goes on.
+func TestB12StrangersDelayNoOfficer(t *testing.T) {
+	e := start(t)
+	officer := e.person(exchange.RoleTreasury)
+	device := e.login(officer).text("device_token")
+	for range 6 {
+		e.do(post, "/api/v1/users/login", map[string]any{"email": officer.Email, "password": "guess"}, from("203.0.113.7"))
+		e.do(post, "/api/v1/users/login-pin", map[string]any{"email": officer.Email, "pin": "1357"}, from("203.0.113.7"))
+	}
+	e.do(post, "/api/v1/auth/step-up", map[string]any{"password": testPassword}, officer.auth()).want(http.StatusOK)
+	e.do(post, "/api/v1/users/login", map[string]any{"email": officer.Email, "password": testPassword, "device_token": device}, from("203.0.113.8")).want(http.StatusOK)
+}
+
+// TestNewDevicesAreTold logs in from a known and from an unknown client.
+func TestNewDevicesAreTold(t *testing.T) {
+	e := start(t)
+	p := e.person(exchange.RoleCustomer) // the session of the test is the first device
+	told := func() (n int) {
+		err := storetest.Owner(t, e.store).QueryRowContext(t.Context(), `SELECT count(*) FROM messages WHERE kind = 'device.added' AND user_id = $1`, p.ID).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	body := map[string]any{"email": p.Email, "password": testPassword}
+	for _, agent := range []string{"phone", "phone", "laptop"} {
+		e.do(post, "/api/v1/users/login", body, header("User-Agent", agent)).want(http.StatusOK)
+	}
+	if n := told(); n != 4 { // by SMS and e-mail, for each of two
+		t.Errorf("%d messages about new devices, want 4", n)
+	}
+}
+
 func TestAddressLocks(t *testing.T) {
-	e := start(t, func(d *Deps) { d.Config.PINLock = PINLock{PerAccount: 5, PerAddress: 8, Base: time.Minute} })
+	e := start(t, func(d *Deps) {
+		d.Config.Guesses.Address = store.Delays{Free: 8, Base: time.Minute, Most: time.Hour, Memory: time.Hour}
+	})
 	for i := range 8 {
 		e.do(post, "/api/v1/users/login-pin", map[string]any{"email": fmt.Sprintf("ghost%d@example.com", i), "pin": "9375"}, from("203.0.113.9")).
 			refused(exchange.CodeInvalidCredentials)
@@ -308,16 +363,7 @@ func TestPINIsChangedWithThePassword(t *testing.T) {
 func TestUsersOfAnAdmin(t *testing.T) {
 	e := start(t)
 	admin, vendor := e.person(exchange.RoleAdmin), e.person(exchange.RoleVendor)
-	body := registration("11000008")
-	body["role"] = "subvendor"
-	e.do(post, "/api/v1/auth/users", body, admin.auth()).blames("/vendor_id required")
-	body["vendor_id"] = admin.ID.String()
-	e.do(post, "/api/v1/auth/users", body, admin.auth()).blames("/vendor_id not_found")
-	body["vendor_id"] = vendor.ID.String()
-	sub := e.do(post, "/api/v1/auth/users", body, admin.auth()).want(http.StatusCreated)
-	if sub.text("vendor_id") != vendor.ID.String() {
-		t.Errorf("created %s", sub.body)
-	}
+	sub := e.person(exchange.RoleSubvendor, vendor.ID)
 	for range 6 {
 		e.person(exchange.RoleUser)
 	}
@@ -337,9 +383,9 @@ func TestUsersOfAnAdmin(t *testing.T) {
 	if list["total"] != 1.0 {
 		t.Errorf("list %v", list)
 	}
-	verified := e.do(patch, "/api/v1/auth/users/"+sub.text("id"), map[string]any{"is_active": true, "role": "admin"}, admin.auth())
+	verified := e.do(patch, "/api/v1/auth/users/"+sub.ID.String(), map[string]any{"is_active": true, "role": "admin"}, admin.auth())
 	verified.blames("/role unknown_field")
-	e.do(patch, "/api/v1/auth/users/"+sub.text("id"), "{}", admin.auth()).blames(" required")
+	e.do(patch, "/api/v1/auth/users/"+sub.ID.String(), "{}", admin.auth()).blames(" required")
 	e.do(get, "/api/v1/auth/users/"+newID().String(), nil, admin.auth()).refused(exchange.CodeNotFound)
 	e.do(get, "/api/v1/auth/users/7", nil, admin.auth()).blames("path/id format")
 }
@@ -348,8 +394,9 @@ func TestVendorMakesItsOwnSubvendorsAlone(t *testing.T) {
 	e := start(t)
 	vendor, rival := e.person(exchange.RoleVendor), e.person(exchange.RoleVendor)
 	path := "/api/v1/auth/merchants/" + vendor.ID.String() + "/subvendors"
-	e.do(post, path, registration("11000009"), vendor.auth()).want(http.StatusCreated)
-	e.do(post, path, registration("11000010"), rival.auth()).refused(exchange.CodeNotFound)
+	e.do(post, path, invited("11000009"), vendor.auth()).want(http.StatusCreated)
+	e.do(post, path, invited("11000010"), rival.auth()).refused(exchange.CodeNotFound)
+	e.accept("11000009@example.com", testPassword, nil).want(http.StatusCreated)
 	detail := e.do(get, "/api/v1/auth/merchants/"+vendor.ID.String(), nil, vendor.auth()).want(200).object()
 	if len(detail["subvendors"].([]any)) != 1 {
 		t.Errorf("detail %v", detail)

@@ -103,7 +103,7 @@ func (s *server) authenticate(c *call) error {
 	c.user = state.User
 	c.who.UserID, c.who.Role = state.User.ID, state.User.Role
 	c.who.VendorID, c.who.SessionID = exchange.VendorOf(state.User), claim.SessionID
-	c.who.Assurance, c.who.SteppedUpAt = state.Assurance, state.SteppedUpAt
+	c.who.Assurance, c.who.SteppedUpAt, c.who.SteppedUpBy, c.device = state.Assurance, state.SteppedUpAt, state.SteppedUpBy, state.DeviceID
 	return s.touch(c, state)
 }
 
@@ -138,7 +138,7 @@ func (s *server) authState(c *call, k sessionKey) (store.AuthState, error) {
 	return state, nil
 }
 
-// authorise checks that the policy allows the caller's role the route's action.
+// authorise checks that the policy allows the caller's role the route's action, and that the caller has proven what it needs.
 func (s *server) authorise(c *call) error {
 	if c.route.public {
 		return nil
@@ -149,7 +149,7 @@ func (s *server) authorise(c *call) error {
 	if exchange.ScopeOf(c.who.Role, c.route.action) == exchange.ScopeNone {
 		return exchange.Errorf(exchange.CodeForbidden, "The role %s may not use this operation.", c.who.Role)
 	}
-	return nil
+	return s.proven(c, c.route.needs(c.who.Role))
 }
 
 // view is the part of the SQL that limits the caller to the objects which the route's action allows.

@@ -47,6 +47,7 @@ const (
 const (
 	AccessTokenLife  = 15 * time.Minute
 	RefreshTokenLife = 30 * 24 * time.Hour
+	DeviceTokenLife  = 400 * 24 * time.Hour
 )
 
 // Rate is a number of requests per time from one caller. The zero Rate is the default of its class. A negative Max
@@ -73,11 +74,12 @@ type Argon2 struct {
 	Queue    int // requests that may wait; above it 503; default 100
 }
 
-// PINLock is when PIN login is locked. The counters are in the database.
-type PINLock struct {
-	PerAccount int           // failures of one account; default 5
-	PerAddress int           // failures from one address, more because networks share addresses; default 50
-	Base       time.Duration // the first lock; each further one is twice as long; default 15 minutes
+// Guesses are how much the counters in the database let somebody guess. There is one for each account and way to prove it,
+// apart for each device that the account knows and for all others together, and one for each address.
+type Guesses struct {
+	Account store.Delays // default: five, then a minute, doubling up to a day; kept for 30 days
+	Codes   store.Delays // one-time codes that an address asks for; default: ten, then a minute, doubling up to an hour
+	Address store.Delays // more, because networks share addresses; default: 50, then a minute, doubling up to 15 minutes
 }
 
 // Config is the configuration of the API. It comes from main; no other package reads the environment.
@@ -92,6 +94,9 @@ type Config struct {
 	// that have not logged in since may need a reset.
 	Peppers []Key
 	Issuer  string // names this installation in tokens; default "kivuko"
+	// PublicURL is where people reach this service. Links in messages lead there, and passkeys belong to its host. The default
+	// is http://localhost:8080.
+	PublicURL string
 
 	// Operator is the name, as payments have it, of the mobile money operator whose float and breaker are shown.
 	Operator string
@@ -116,7 +121,7 @@ type Config struct {
 
 	Rates   Rates
 	Argon2  Argon2
-	PINLock PINLock
+	Guesses Guesses
 }
 
 // Deps is what the API works with.
@@ -176,10 +181,17 @@ func (c *Config) setDefaults() {
 	}
 	number(&c.Argon2.Parallel, defaultHashers())
 	number(&c.Argon2.Queue, 100)
-	number(&c.PINLock.PerAccount, 5)
-	number(&c.PINLock.PerAddress, 50)
-	if c.PINLock.Base == 0 {
-		c.PINLock.Base = 15 * time.Minute
+	if c.Guesses.Account == (store.Delays{}) {
+		c.Guesses.Account = store.Delays{Free: 5, Base: time.Minute, Most: 24 * time.Hour, Memory: 30 * 24 * time.Hour}
+	}
+	if c.Guesses.Codes == (store.Delays{}) {
+		c.Guesses.Codes = store.Delays{Free: 10, Base: time.Minute, Most: time.Hour, Memory: time.Hour}
+	}
+	if c.Guesses.Address == (store.Delays{}) {
+		c.Guesses.Address = store.Delays{Free: 50, Base: time.Minute, Most: 15 * time.Minute, Memory: time.Hour}
+	}
+	if c.PublicURL == "" {
+		c.PublicURL = "http://localhost:8080"
 	}
 	if c.Issuer == "" {
 		c.Issuer = "kivuko"

@@ -28,13 +28,14 @@ type wireChange struct {
 	DecidedBy    *uuid.UUID      `json:"decided_by"`
 	DecidedAt    *timestamp      `json:"decided_at"`
 	Note         *string         `json:"note"`
+	Digest       string          `json:"digest"` // of what is decided about
 }
 
 func changeWire(c exchange.ControlChange) wireChange {
 	return wireChange{
 		ID: c.ID, Kind: string(c.Kind), SubjectID: optID(c.SubjectID), Was: c.Was, Change: c.Change, Status: string(c.Status), StatusDetail: c.WaitsFor(),
 		ProposedBy: c.ProposedBy, ProposedAt: stamp(c.ProposedAt), ExpiresAt: stamp(c.ExpiresAt), DecidedBy: optID(c.DecidedBy),
-		DecidedAt: optTime(c.DecidedAt), Note: optText(c.Note),
+		DecidedAt: optTime(c.DecidedAt), Note: optText(c.Note), Digest: c.Digest(),
 	}
 }
 
@@ -79,9 +80,16 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 		if err != nil {
 			return err
 		}
-		note := f.line("note", wantsNote, maxNoteLength)
+		note, digest := f.line("note", wantsNote, maxNoteLength), f.line("digest", true, digestLength)
 		if err := f.done(); err != nil {
 			return err
+		}
+		seen, err := s.Store.ControlChange(c.ctx, id)
+		if err != nil {
+			return hideAbsence(err)
+		}
+		if digest != seen.Digest() { // what a change says never changes, so the decision is about what was seen
+			return exchange.Invalid(exchange.FieldError{Pointer: "/digest", Code: "mismatch", Message: "must be the change's digest"})
 		}
 		change, err := do(c.ctx, id, note, c.who)
 		if err != nil {

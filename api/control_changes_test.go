@@ -96,21 +96,18 @@ func TestTwoOfficersRaiseTheRulesOfPayouts(t *testing.T) {
 // Two admins activate an account that may approve; it can't log in before.
 func TestTwoOfficersActivateAnOfficer(t *testing.T) {
 	c := newCrossing(t, "1")
-	body := registration("11000777")
+	body := invited("11000777")
 	body["role"] = "treasury"
-	made := c.do(post, "/api/v1/auth/users", body, c.admin.auth(), withKey("officer")).want(http.StatusAccepted)
-	waiting := made.object()["changes"].([]any)[0].(map[string]any)
-	if at := made.object()["confirm_at"].([]any); at[0] != changesPath+"/"+waiting["id"].(string)+"/confirm" || at[0] != made.header.Get("Location")+"/confirm" {
-		t.Errorf("it is confirmed at %v", at)
-	}
+	c.do(post, "/api/v1/auth/invitations", body, c.admin.auth(), withKey("officer")).want(http.StatusCreated)
+	made := c.accept("11000777@example.com", testPassword, newAuthenticator()).want(http.StatusCreated)
 	login := map[string]any{"email": "11000777@example.com", "password": testPassword}
 	c.do(post, "/api/v1/users/login", login).refused(exchange.CodeInvalidCredentials)
-	list := c.do(get, changesPath+"?subject_id="+waiting["subject_id"].(string), nil, c.officers[0].auth()).want(http.StatusOK).object()["changes"].([]any)
-	change := list[0].(map[string]any)
-	if len(list) != 1 || change["kind"] != "staff_access" {
+	list := c.do(get, changesPath+"?subject_id="+made.text("id"), nil, c.officers[0].auth()).want(http.StatusOK).object()["changes"].([]any)
+	waiting := list[0].(map[string]any)
+	if len(list) != 1 || waiting["kind"] != "staff_access" {
 		t.Fatalf("waits %v", list)
 	}
-	c.do(post, changesPath+"/"+change["id"].(string)+"/confirm", nil, c.officers[0].auth(), withKey("in")).want(http.StatusOK)
+	c.do(post, changesPath+"/"+waiting["id"].(string)+"/confirm", nil, c.officers[0].auth(), withKey("in")).want(http.StatusOK)
 	c.do(post, "/api/v1/users/login", login).want(http.StatusOK)
 
 	user := "/api/v1/auth/users/" + waiting["subject_id"].(string)

@@ -44,8 +44,13 @@ var meanings = map[exchange.Code]meaning{
 		http.StatusUnauthorized, "Wrong credentials", "The account is unknown or deactivated, or the secret is wrong. The response is the same for all three.",
 		"Ask the user for the credentials again.",
 	},
+	exchange.CodeStepUpRequired: {
+		http.StatusForbidden, "Proof required", "The operation moves money or rights, and the caller has not proven itself in the last five minutes, or only by something too weak.",
+		"Ask the user for the passkey, PIN or password that detail names, send it to POST /api/v1/auth/step-up, and repeat the request with the same Idempotency-Key.",
+	},
 	exchange.CodePINLocked: {
-		http.StatusTooManyRequests, "PIN login locked", "There were too many wrong PINs.", "Wait for the time in Retry-After, or log in with the password.",
+		http.StatusTooManyRequests, "PIN delayed", "There were too many wrong PINs, from a device that the account does not know or from this one.",
+		"Wait for the time in Retry-After, log in with the password, or use a device that the user has logged in on.",
 	},
 	exchange.CodeForbidden: {http.StatusForbidden, "Not allowed", "The role of the account does not allow this operation.", "Use an account with another role."},
 	exchange.CodeNotFound:  {http.StatusNotFound, "Not found", "The object does not exist, or the caller may not see it.", "Check the id and the account that owns the object."},

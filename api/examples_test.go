@@ -25,7 +25,7 @@ const examplesFile = "examples.json"
 
 // withoutExample are the operations that have no example, with the reason.
 var withoutExample = map[string]string{
-	"docs": "a page", "docsAsset": "a file", "errorPage": "a page", "metrics": "a text", "openapi": "this document",
+	"docs": "a page", "docsAsset": "a file", "errorPage": "a page", "metrics": "a text", "peoplePage": "a page", "openapi": "this document",
 }
 
 // exampleTests are the tests that give the examples. An operation's is the richest of the first test with a good one.
@@ -43,7 +43,10 @@ func exampleTests() []func(*testing.T) {
 		TestBankConfirmationIsRead, TestTreasuryIsAllocatedByTwo, TestExceptionIsSettledOnce,
 		TestDecisionRepeatedAfterAnUnknownOutcome, TestPINIsChangedWithThePassword, TestSendWithAQuote, TestSessionsEnd,
 		TestTwoOfficersDeclareAPayoutNotMade, TestOfficersApproveThroughTheAPI, TestResolveNamesTheRefund, TestApprovalTokens,
-		TestTwoOfficersCorrectAnAddress, TestFreezeIsPulledByOneAndLiftedByTwo, TestOperationsWithoutAnotherExample,
+		TestTwoOfficersCorrectAnAddress, TestFreezeIsPulledByOneAndLiftedByTwo, TestSessionsAreListedAndEnded,
+		TestPasswordIsChanged, TestD1NobodyIsTwoOfficers,
+		TestInvitationsAreListedAndWithdrawn, TestPasskeysProveTheirUser, TestH9MoneyNeedsAFreshProof, TestH3SquattersAreNotPaid,
+		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOperationsWithoutAnotherExample,
 	}
 }
 
@@ -148,6 +151,7 @@ var (
 	aPhone    = regexp.MustCompile(`^(\+?254|0)7\d{8}$`)
 	aReceipt  = regexp.MustCompile(`^[0-9A-F]{10}$`)
 	aNumber   = regexp.MustCompile(`^(KVK)[0-9A-F]{9}$|^(evt_|https://hooks\.example/)\d+$`)
+	aCode     = regexp.MustCompile(`^\d{6}$`)
 	masked    = regexp.MustCompile(`^\*+\d+$`)
 	aName     = regexp.MustCompile(`^(.*)Number\d+$`)
 )
@@ -163,7 +167,12 @@ const (
 // exampleWords are the properties of which a test can't tell the value, or whose value must not be published.
 var exampleWords = map[string]any{
 	"access_token": "an-access-token", "refresh_token": "a-refresh-token", "token": "an-example-of-a-token", "secret": "whsec_c2VjcmV0", "next_after": "MTA0", "after": "MTA0",
-	"cursor": 104.0, "event_cursor": 104.0, "id": 104.0, "latency_ms": 2.0,
+	"device_token": "a-device-token",
+	"credential": map[string]any{
+		"id": "Y3JlZGVudGlhbA", "rawId": "Y3JlZGVudGlhbA", "type": "public-key", "response": map[string]any{"clientDataJSON": "e30", "authenticatorData": "ZGF0YQ", "signature": "c2ln"},
+	},
+	"options": map[string]any{"challenge": "Y2hhbGxlbmdl", "rpId": "api.example", "userVerification": "required"},
+	"cursor":  104.0, "event_cursor": 104.0, "id": 104.0, "latency_ms": 2.0,
 }
 
 // plain replaces what differs from one run to the next: ids, times, addresses, hashes and tokens. Equal ids stay equal.
@@ -222,6 +231,8 @@ func (p *plain) text(name, s string) string {
 		return p.ids[s]
 	case anEmail.MatchString(s):
 		return "amina@example.com"
+	case name == "code" && aCode.MatchString(s):
+		return "104104"
 	case aReceipt.MatchString(s):
 		return "TKF8A1B2C3"
 	case aNumber.MatchString(s):

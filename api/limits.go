@@ -47,7 +47,7 @@ func callerKey(fc *fiber.Ctx) string {
 	if c.who.UserID != uuid.Nil {
 		return c.who.UserID.String()
 	}
-	return c.origin()
+	return c.who.Origin()
 }
 
 // window counts events in fixed windows of time.

@@ -25,6 +25,7 @@ type call struct {
 	route      *route
 	who        exchange.Principal
 	user       exchange.User
+	device     uuid.UUID // of the caller's session
 	refused    error     // why the caller is not authenticated
 	version    int64     // of the object that is answered, where a PATCH can change it
 	ifVersions []int64   // the versions in If-Match, one of which a PATCH expects; none is any, unknownVersion matches none
@@ -175,22 +176,6 @@ func (s *server) clientIP(fc *fiber.Ctx) string {
 		}
 	}
 	return peer.String()
-}
-
-// sitePrefix is the IPv6 prefix of one site: a client can choose any address in it.
-const sitePrefix = 64
-
-// origin is the key of counters by address: the IPv4 address, or the site of an IPv6 address.
-func (c *call) origin() string {
-	a, err := netip.ParseAddr(c.who.IP)
-	if err != nil || !a.Is6() {
-		return c.who.IP
-	}
-	site, err := a.Prefix(sitePrefix)
-	if err != nil {
-		return c.who.IP
-	}
-	return site.String()
 }
 
 func contains(prefixes []netip.Prefix, a netip.Addr) bool {

@@ -189,12 +189,21 @@ func (s *server) readCustomer(c *call, f *form, d *orderDraft) error {
 		return nil
 	}
 	u, err := find(c)
-	if exchange.CodeOf(err) == exchange.CodeNotFound || err == nil && (!u.IsActive || u.Role != exchange.RoleCustomer && u.Role != exchange.RoleUser) {
-		f.fail("customer", "not_found", "is not an active customer")
+	customer := u.IsActive && (u.Role == exchange.RoleCustomer || u.Role == exchange.RoleUser) && reachable(u, who)
+	if exchange.CodeOf(err) == exchange.CodeNotFound || err == nil && !customer {
+		f.fail("customer", "not_found", "is not an active customer who has proven the address or number")
 		return nil
 	}
 	d.request.CustomerID = u.ID
 	return err
+}
+
+// reachable reports whether a customer has proven what a merchant names it by. By its id, it is the phone that prompts go to.
+func reachable(u exchange.User, named *form) bool {
+	if named.has("email") {
+		return !u.EmailProvenAt.IsZero()
+	}
+	return !u.PhoneProvenAt.IsZero()
 }
 
 // named reads the one field that identifies a customer.

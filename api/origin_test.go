@@ -33,7 +33,7 @@ func TestClaimedAddressLosesAgainstTheProxysLine(t *testing.T) {
 func TestSiteOfIPv6CountsAsOneAddress(t *testing.T) {
 	e := start(t, func(d *Deps) {
 		d.Config.Rates.Login = Rate{Max: 2, Per: time.Hour}
-		d.Config.PINLock = PINLock{PerAccount: 5, PerAddress: 1, Base: time.Hour}
+		d.Config.Guesses.Address = store.Delays{Free: 1, Base: time.Hour, Most: time.Hour, Memory: time.Hour}
 	})
 	guess := func(address string) *reply {
 		return e.do(post, "/api/v1/users/login", map[string]any{"email": "a@example.com", "password": "x"}, from(address))

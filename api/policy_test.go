@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"maps"
 	"net/http"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
+	"kivuko/store/storetest"
 )
 
 // harness has one account of each role, two of each merchant, and their objects.
@@ -191,7 +193,7 @@ func cells() map[string]cell {
 		"GET " + auth + "merchants/{merchant_id}":       {id: merchant},
 		"POST " + auth + "merchants/{merchant_id}/subvendors": {id: merchant, body: func(scene) any {
 			n := people.Add(1)
-			return registration("1" + strings.Repeat("0", 4) + string(rune('0'+n/100%10)) + string(rune('0'+n/10%10)) + string(rune('0'+n%10)))
+			return invited("1" + strings.Repeat("0", 4) + string(rune('0'+n/100%10)) + string(rune('0'+n/10%10)) + string(rune('0'+n%10)))
 		}},
 		"GET " + auth + "webhook-endpoints/{id}":                {id: func(s scene) uuid.UUID { return s.webhookID() }},
 		"PATCH " + auth + "webhook-endpoints/{id}":              {id: func(s scene) uuid.UUID { return s.webhookID() }, body: fixed(map[string]any{"description": "till"})},
@@ -207,7 +209,20 @@ func cells() map[string]cell {
 			}
 			return s.w.session(s.w.other.User).session
 		}},
-		"PUT " + auth + "user/me/password": {body: fixed(map[string]any{"password": "not it", "new_password": "four unrelated words, long"})},
+		"DELETE " + auth + "passkeys/{id}": {id: func(s scene) uuid.UUID {
+			if s.own {
+				return s.w.passkey(s.who.User)
+			}
+			return s.w.passkey(s.w.other.User)
+		}},
+		"POST " + auth + "user/me/verifications/{id}/confirm": {id: func(s scene) uuid.UUID {
+			if s.own {
+				return s.w.verification(s.who.User)
+			}
+			return s.w.verification(s.w.other.User)
+		}, body: fixed(map[string]any{"code": "000000"})},
+		"DELETE " + auth + "invitations/{id}": {id: func(s scene) uuid.UUID { return s.w.invitation(s.merchant()) }},
+		"PUT " + auth + "user/me/password":    {body: fixed(map[string]any{"password": "not it", "new_password": "four unrelated words, long"})},
 		"PUT " + auth + "user/id/{id}/pin": {id: func(s scene) uuid.UUID {
 			if s.own {
 				return s.who.ID
@@ -229,6 +244,42 @@ func cells() map[string]cell {
 		all["POST "+auth+"offers/{id}/"+verb] = cell{id: draft}
 	}
 	return all
+}
+
+// passkey is a new one of an account.
+func (w *harness) passkey(u exchange.User) uuid.UUID {
+	w.t.Helper()
+	id := newID()
+	p := exchange.Passkey{ID: id, UserID: u.ID, CredentialID: id[:], PublicKey: make([]byte, 32), AAGUID: make([]byte, 16), Transports: []string{}, Name: "key"}
+	if err := w.store.AddPasskey(w.t.Context(), p, principalOf(person{User: u})); err != nil {
+		w.t.Fatal(err)
+	}
+	return id
+}
+
+// verification is a code that went to an account's number.
+func (w *harness) verification(u exchange.User) uuid.UUID {
+	w.t.Helper()
+	v := exchange.Verification{ID: newID(), Purpose: exchange.VerifyContact, Channel: exchange.BySMS, Contact: newID().String(), UserID: u.ID}
+	if err := w.store.AddVerification(w.t.Context(), v, [32]byte{1}); err != nil {
+		w.t.Fatal(err)
+	}
+	return v.ID
+}
+
+// invitation is one of a merchant's subvendor.
+func (w *harness) invitation(merchant person) uuid.UUID {
+	w.t.Helper()
+	id := newID()
+	i := exchange.Invitation{
+		ID: id, UserID: newID(), Role: exchange.RoleSubvendor, VendorID: merchant.ID, Email: id.String() + "@example.com", PhoneNumber: storetest.NewPhone(),
+		FirstName: "Amina", LastName: "Otieno",
+	}
+	m := w.server.seal(uuid.Nil, invitationLetter("link"), exchange.ByEmail, i.Email, "invitation:"+id.String())
+	if _, err := w.store.Invite(w.t.Context(), i, sha256.Sum256(id[:]), m, principalOf(merchant)); err != nil {
+		w.t.Fatal(err)
+	}
+	return id
 }
 
 // change is one that an account outside the harness proposed.

@@ -25,6 +25,13 @@ type route struct {
 	handle  func(*call) error
 }
 
+// needs is what a caller of a role must have proven. Reading moves nothing.
+func (r *route) needs(role exchange.Role) exchange.Needs {
+	n := exchange.NeedsOf(role, r.action)
+	n.StepUp = n.StepUp && r.method != get
+	return n
+}
+
 const (
 	get   = http.MethodGet
 	post  = http.MethodPost
@@ -48,10 +55,16 @@ func (s *server) publicRoutes() []route {
 		{method: get, path: "/openapi.json", public: true, limit: limitGeneral, handle: s.openapi},
 		{method: get, path: "/docs", public: true, limit: limitGeneral, handle: s.docs},
 		{method: get, path: "/docs/errors/{code}", public: true, limit: limitGeneral, handle: s.errorPage},
+		{method: get, path: "/people/{page}", public: true, limit: limitGeneral, handle: s.peoplePage},
 		{method: get, path: "/docs/{asset}", public: true, limit: limitGeneral, handle: s.docsAsset},
 		{method: post, path: "/api/v1/users/register", public: true, limit: limitLogin, key: keyOptional, handle: s.register},
 		{method: post, path: "/api/v1/users/login", public: true, limit: limitLogin, handle: s.login},
 		{method: post, path: "/api/v1/users/login-pin", public: true, limit: limitLogin, handle: s.loginPIN},
+		{method: post, path: "/api/v1/users/verifications", public: true, limit: limitLogin, handle: s.startVerification},
+		{method: post, path: "/api/v1/users/password/reset-code", public: true, limit: limitLogin, handle: s.requestReset},
+		{method: post, path: "/api/v1/users/password/reset", public: true, limit: limitLogin, handle: s.reset},
+		{method: post, path: "/api/v1/users/invitations/open", public: true, limit: limitLogin, handle: s.openInvitation},
+		{method: post, path: "/api/v1/users/invitations/accept", public: true, limit: limitLogin, handle: s.acceptInvitation},
 		{method: post, path: "/api/v1/auth/refresh", public: true, limit: limitRefresh, handle: s.refresh},
 		{method: get, path: "/api/v1/countries", public: true, limit: limitGeneral, handle: s.countries().listActive},
 		{
@@ -68,14 +81,24 @@ func (s *server) userRoutes() []route {
 		{method: get, path: auth + "/user/me/limits", one: true, action: exchange.ActReadSelf, limit: limitGeneral, handle: s.myLimits},
 		{method: put, path: auth + "/user/id/{id}/pin", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.setPIN},
 		{method: post, path: auth + "/logout", action: exchange.ActChangeSelf, limit: limitGeneral, handle: s.logout},
-		{method: put, path: auth + "/user/me/password", one: true, action: exchange.ActChangeSelf, limit: limitLogin, handle: s.changePassword},
+		{method: put, path: auth + "/user/me/password", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.changePassword},
+		{method: post, path: auth + "/user/me/verifications", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.verifyContact},
+		{method: post, path: auth + "/user/me/verifications/{id}/confirm", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.confirmContact},
+		{method: post, path: auth + "/step-up", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.stepUp},
+		{method: post, path: auth + "/step-up/options", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.stepUpOptions},
+		{method: get, path: auth + "/passkeys", action: exchange.ActReadSelf, limit: limitGeneral, handle: s.listPasskeys},
+		{method: post, path: auth + "/passkeys", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.addPasskey},
+		{method: post, path: auth + "/passkeys/options", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.passkeyOptions},
+		{method: del, path: auth + "/passkeys/{id}", action: exchange.ActChangeSelf, limit: limitGeneral, handle: s.deletePasskey},
 		{method: get, path: auth + "/sessions", action: exchange.ActReadSelf, limit: limitGeneral, handle: s.listSessions},
 		{method: del, path: auth + "/sessions/{id}", action: exchange.ActChangeSelf, limit: limitGeneral, handle: s.deleteSession},
 		{method: post, path: auth + "/sessions/revoke-all", action: exchange.ActChangeSelf, limit: limitGeneral, handle: s.revokeAll},
 		{method: get, path: auth + "/users/account-status", action: exchange.ActReadUsers, limit: limitGeneral, handle: s.accountStatus},
 		{method: get, path: auth + "/users/count/role/{role}", action: exchange.ActReadUsers, limit: limitGeneral, handle: s.countByRole},
 		{method: get, path: auth + "/users", action: exchange.ActReadUsers, limit: limitGeneral, handle: s.listUsers},
-		{method: post, path: auth + "/users", action: exchange.ActWriteUsers, limit: limitGeneral, key: keyOptional, handle: s.createUser},
+		{method: get, path: auth + "/invitations", action: exchange.ActReadInvitations, limit: limitGeneral, handle: s.listInvitations},
+		{method: post, path: auth + "/invitations", action: exchange.ActWriteUsers, limit: limitGeneral, key: keyOptional, handle: s.inviteUser},
+		{method: del, path: auth + "/invitations/{id}", action: exchange.ActWithdrawInvitations, limit: limitGeneral, handle: s.withdrawInvitation},
 		{method: get, path: auth + "/users/{id}", action: exchange.ActReadUsers, limit: limitGeneral, handle: s.getUser},
 		{method: patch, path: auth + "/users/{id}", action: exchange.ActWriteUsers, limit: limitGeneral, handle: s.patchUser},
 		{method: get, path: auth + "/merchants", action: exchange.ActReadMerchants, limit: limitGeneral, handle: s.listMerchants},

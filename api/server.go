@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-webauthn/webauthn/webauthn"
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -18,6 +19,7 @@ type server struct {
 	now      func() time.Time
 	ring     *keyring
 	hasher   *hasher
+	passkeys *webauthn.WebAuthn
 	sessions *sessionCache
 	limits   map[limitClass]fiber.Handler
 	metrics  *metrics
@@ -72,6 +74,9 @@ func newServer(d Deps) (*server, error) {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	if s.hasher, err = newHasher(d.Config.Peppers, d.Config.Argon2); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	if s.passkeys, err = newRelyingParty(d.Config); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	if s.document, err = Document(); err != nil {

@@ -43,7 +43,11 @@ func (s *server) refresh(c *call) error {
 	if err != nil {
 		return err
 	}
-	return s.tokens(c, u, state.AuthVersion, session, nextText)
+	answer, err := s.tokens(u, state.AuthVersion, session, nextText)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, answer)
 }
 
 func (s *server) logout(c *call) error {

@@ -10,7 +10,7 @@ import (
 )
 
 // StaffOnly guards an endpoint outside the API, such as the one that decrypts payloads for Temporal's Web UI. It
-// accepts requests with the access token of an active member of staff.
+// accepts requests with the access token of an active member of staff, whose session a passkey has proven.
 func StaffOnly(c Config, st *store.Store) (func(*http.Request) error, error) {
 	c.setDefaults()
 	ring, err := newKeyring(c.Issuer, c.TokenKeys)
@@ -35,6 +35,9 @@ func StaffOnly(c Config, st *store.Store) (func(*http.Request) error, error) {
 		}
 		if !state.User.Role.Staff() {
 			return exchange.Errorf(exchange.CodeForbidden, "Only staff may read payloads.")
+		}
+		if !state.Assurance.Reaches(exchange.AssurancePasskey) {
+			return exchange.Errorf(exchange.CodeStepUpRequired, "Payloads are read in a session that a passkey has proven.")
 		}
 		return nil
 	}, nil

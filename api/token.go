@@ -223,3 +223,24 @@ func (r *keyring) openRefresh(text string, now time.Time) (claims, error) {
 	proven, err := readClaims(t, now)
 	return proven.claims, err
 }
+
+// device creates the token by which a device is known at the next login. It opens nothing by itself.
+func (r *keyring) device(user, device uuid.UUID, now time.Time) (string, error) {
+	t, err := r.token("device", now, now.Add(DeviceTokenLife), uuid.NewString())
+	if err != nil {
+		return "", err
+	}
+	t.SetSubject(user.String())
+	t.SetString("sid", device.String())
+	return t.V4Encrypt(r.keys[r.signer], r.assertion("device")), nil
+}
+
+// openDevice verifies a device token and returns its user and, as SessionID, its device.
+func (r *keyring) openDevice(text string, now time.Time) (claims, error) {
+	t, err := r.decrypt("device", text)
+	if err != nil {
+		return claims{}, err
+	}
+	proven, err := readClaims(t, now)
+	return proven.claims, err
+}

@@ -11,28 +11,16 @@ import (
 	"kivuko/store"
 )
 
-// newUser is a user of a request, before the role is known.
+// newUser is a registration, before the role is known.
 type newUser struct {
 	user          exchange.User
 	password, pin string
 }
 
-// readUser reads the fields that are common to registration and to both operations that create users.
+// readUser reads the fields of a registration.
 func (f *form) readUser() newUser {
-	n := newUser{user: exchange.User{
-		ID: newID(), FirstName: f.personName("first_name"), LastName: f.personName("last_name"),
-		IsActive: true,
-	}}
-	if email := f.line("email", true, exchange.MaxEmailLength); email != "" {
-		var err error
-		n.user.Email, err = exchange.ParseEmail(email)
-		f.check("email", err)
-	}
-	if phone := f.line("phone_number", true, maxPhoneText); phone != "" {
-		var err error
-		n.user.PhoneNumber, err = exchange.ParsePhone(phone)
-		f.check("phone_number", err)
-	}
+	person := f.readPerson()
+	n := newUser{user: person.User()}
 	n.password = f.newPassword("password", n.user)
 	if n.pin = f.secret("pin", false); n.pin != "" || f.values["pin"] == "" {
 		f.check("pin", exchange.CheckPIN(n.pin))
@@ -52,13 +40,22 @@ func (f *form) personName(name string) string {
 	return text
 }
 
-// addUser hashes the secrets and stores the user.
-func (s *server) addUser(c *call, n newUser, by exchange.Principal) error {
+// register creates a user without a verified identity. A code that went to the phone number or the e-mail address proves it;
+// without one, the account only claims it.
+func (s *server) register(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	n, proofs := f.readUser(), s.verifications(f)
+	if err := f.done(); err != nil {
+		return err
+	}
+	n.user.Role = exchange.RoleUser
 	if c.objectID != uuid.Nil {
 		n.user.ID = c.objectID
 	}
 	credentials := exchange.Credentials{UserID: n.user.ID}
-	var err error
 	if credentials.PasswordHash, err = s.hasher.hash(c.ctx, passwordOf(n.user.ID, n.password)); err != nil {
 		return err
 	}
@@ -67,65 +64,17 @@ func (s *server) addUser(c *call, n newUser, by exchange.Principal) error {
 			return err
 		}
 	}
-	u, err := s.Store.CreateUser(c.ctx, n.user, credentials, by)
+	by := c.who
+	by.UserID, by.Role = uuid.Nil, ""
+	u, err := s.Store.CreateUser(c.ctx, n.user, credentials, by, proofs...)
 	if err != nil {
 		return err
-	}
-	if u.Role.Officer() && !u.IsActive {
-		waits, _, err := s.Store.ControlChanges(c.ctx, store.ControlFilter{Status: exchange.ControlPending, SubjectID: u.ID}, store.Page{Number: 1, Size: maxPageSize})
-		if err != nil {
-			return err
-		}
-		if len(waits) > 0 {
-			return answerPending(c, waits...)
-		}
 	}
 	return c.json(http.StatusCreated, userWire(u))
 }
 
-// register creates a user without a verified identity.
-func (s *server) register(c *call) error {
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	n := f.readUser()
-	if err := f.done(); err != nil {
-		return err
-	}
-	n.user.Role = exchange.RoleUser
-	by := c.who
-	by.UserID, by.Role = uuid.Nil, ""
-	return s.addUser(c, n, by)
-}
-
 func roleNames() []string {
 	return names(exchange.Roles())
-}
-
-// createUser lets an admin create a user of any role. A user who may approve is inactive until a second admin
-// confirms the user.
-func (s *server) createUser(c *call) error {
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	n := f.readUser()
-	n.user.Role = exchange.Role(f.oneOf("role", true, roleNames()...))
-	n.user.VendorID = f.id("vendor_id", false)
-	switch {
-	case n.user.Role == exchange.RoleSubvendor && !f.has("vendor_id"):
-		f.fail("vendor_id", "required", "is required for a subvendor")
-	case n.user.Role != exchange.RoleSubvendor && f.has("vendor_id"):
-		f.fail("vendor_id", "conflict", "must be left out unless the role is subvendor")
-	}
-	if err := f.done(); err != nil {
-		return err
-	}
-	if err := s.checkVendor(c, n.user.VendorID, "/vendor_id"); err != nil {
-		return err
-	}
-	return s.addUser(c, n, c.who)
 }
 
 // checkVendor refuses the id of a user who is not a master vendor.
@@ -138,27 +87,6 @@ func (s *server) checkVendor(c *call, id uuid.UUID, pointer string) error {
 		return exchange.Invalid(exchange.FieldError{Pointer: pointer, Code: "not_found", Message: "is not the id of a vendor"})
 	}
 	return err
-}
-
-// createSubvendor lets a vendor create its own subvendors, and an admin those of any vendor.
-func (s *server) createSubvendor(c *call) error {
-	id, err := c.pathID("merchant_id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	n := f.readUser()
-	if err := f.done(); err != nil {
-		return err
-	}
-	if _, err := s.Store.Merchant(c.ctx, c.view(), id); err != nil {
-		return hideAbsence(err)
-	}
-	n.user.Role, n.user.VendorID = exchange.RoleSubvendor, id
-	return s.addUser(c, n, c.who)
 }
 
 func (s *server) me(c *call) error { return c.json(http.StatusOK, userWire(c.user)) }

@@ -117,6 +117,8 @@ type wireUser struct {
 	IsActive    bool          `json:"is_active"`
 	VendorID    *uuid.UUID    `json:"vendor_id"`
 	VerifiedAt  *timestamp    `json:"verified_at"`
+	EmailProven *timestamp    `json:"email_proven_at"`
+	PhoneProven *timestamp    `json:"phone_proven_at"`
 	CreatedAt   timestamp     `json:"created_at"`
 	UpdatedAt   timestamp     `json:"updated_at"`
 }
@@ -125,6 +127,7 @@ func userWire(u exchange.User) wireUser {
 	return wireUser{
 		ID: u.ID, Email: u.Email, PhoneNumber: u.PhoneNumber.Digits(), FirstName: u.FirstName, LastName: u.LastName,
 		Role: u.Role, IsActive: u.IsActive, VendorID: optID(u.VendorID), VerifiedAt: optTime(u.VerifiedAt),
+		EmailProven: optTime(u.EmailProvenAt), PhoneProven: optTime(u.PhoneProvenAt),
 		CreatedAt: stamp(u.CreatedAt), UpdatedAt: stamp(u.UpdatedAt),
 	}
 }

@@ -45,6 +45,7 @@ func words() []word {
 		{"AuditObject", "The kind of object of a row of the audit log.", exchange.AuditObjects(), false},
 		{"ParkReason", "Why a flow waits for an operator.", text(workflows.Reasons()...), false},
 		{"Assurance", "How a user proved who it is: by a PIN, a password or a passkey, or a program by its key (machine).", text(exchange.AssuranceMachine, exchange.AssurancePIN, exchange.AssurancePassword, exchange.AssurancePasskey), false},
+		{"InvitedRole", "A role that accounts get by invitation.", invitedRoles, false},
 		{"Role", "The role of an account.", text(exchange.Roles()...), false},
 		{"OptionalRole", "The role of an account; null for the service itself.", text(exchange.Roles()...), true},
 		{"Network", "A blockchain.", networkNames, false},

@@ -1,7 +1,10 @@
 package exchange
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -85,6 +88,17 @@ type ControlChange struct {
 	DecidedBy  uuid.UUID
 	DecidedAt  time.Time
 	Note       string // of the officer who decided
+}
+
+// Digest is the SHA-256 of what a second officer decides about. Nothing of it ever changes.
+func (c ControlChange) Digest() string {
+	h := sha256.New()
+	for _, field := range []string{
+		c.ID.String(), string(c.Kind), c.SubjectID.String(), string(c.Was), string(c.Change), c.ProposedBy.String(), c.ExpiresAt.UTC().Format(time.RFC3339Nano),
+	} {
+		fmt.Fprintf(h, "%d\n%s\n", len(field), field)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Officer reports whether r approves transfers and confirms changes of the controls.

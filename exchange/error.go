@@ -17,6 +17,7 @@ const (
 	CodeInvalid             Code = "invalid"                  // fields break rules; Fields names them
 	CodeUnauthenticated     Code = "unauthenticated"          // no valid token
 	CodeInvalidCredentials  Code = "invalid_credentials"      // a wrong or an unknown login, never distinguished
+	CodeStepUpRequired      Code = "step_up_required"         // the caller has to prove itself again; see POST /step-up
 	CodePINLocked           Code = "pin_locked"               // too many wrong PINs; password login still works
 	CodeForbidden           Code = "forbidden"                // the role may not do this at all
 	CodeNotFound            Code = "not_found"                // absent, or not visible to the caller

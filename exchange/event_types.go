@@ -61,6 +61,8 @@ var eventTypes = []EventType{
 	{"escrow_policy.changed", "escrow_policy", "The size of an escrow pool or the resting time of its addresses changed.", true},
 	{"user.created", "user", "An account was created.", false},
 	{"user.updated", "user", "An account changed.", false},
+	{"user.contact_proven", "user", "The account proved its e-mail address or phone number.", false},
+	{"user.claim_lapsed", "user", "The account lost an e-mail address or phone number that it had not proven.", false},
 	{"user.password_changed", "user", "The password of an account was changed.", false},
 	{"user.pin_changed", "user", "The PIN of an account was set or changed.", false},
 	{"wallet.created", "wallet", "A wallet was created.", false},
@@ -134,18 +136,18 @@ func HappensEvent(pattern string, staff bool) bool {
 
 // auditOnly are the actions of the audit log that are not events.
 var auditOnly = []string{
-	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "escrow.requested", "escrow_claim.created", "fiat_currency.create",
-	"fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "fx_quote.replayed", "limits.approval_rule_changed",
-	"limits.role_changed", "limits.valuation_changed", "momo_breaker.closed", "momo_terms.entered", "order.refund", "order.resolve", "order.retry",
-	"order_payout.refused_by_bank", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
-	"refund.rejected", "refund.requested", "session.all_revoked", "session.created", "session.revoked", "staff.appointed_by_one_officer",
+	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "device.added", "escrow.requested", "escrow_claim.created", "fiat_currency.create",
+	"fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "fx_quote.replayed", "invitation.accepted", "invitation.created", "invitation.withdrawn", "limits.approval_rule_changed",
+	"limits.role_changed", "limits.valuation_changed", "login.failed", "momo_breaker.closed", "momo_terms.entered", "order.refund", "order.resolve", "order.retry",
+	"order_payout.refused_by_bank", "passkey.added", "passkey.removed", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
+	"refund.rejected", "refund.requested", "security.passkey_cloned", "session.all_revoked", "session.created", "session.revoked", "session.stepped_up", "staff.appointed_by_one_officer",
 	"transfer.approve_token_issued", "transfer.approved", "transfer.decision_refused", "transfer.refund", "transfer.reject_token_issued",
 	"transfer.rejected", "transfer.retry", "treasury.allocated", "user.limits_changed", "wallet.key_sealed_anew", "wallet.nonce_sequence_reopened", "webhook_delivery.replayed",
 }
 
 // auditObjects are the types of object that appear only in the audit log.
 var auditObjects = []string{
-	"approval_rule", "country", "denied_address", "escrow_claim", "fiat_currency", "momo_breaker", "momo_terms", "refund_request", "role", "valuation", "webhook_delivery",
+	"approval_rule", "country", "denied_address", "device", "escrow_claim", "fiat_currency", "invitation", "momo_breaker", "momo_terms", "passkey", "refund_request", "role", "valuation", "webhook_delivery",
 }
 
 // AuditActions lists every action of the audit log.

@@ -1,5 +1,7 @@
 package exchange
 
+import "time"
+
 // Scope is the set of objects on which a role may perform an action.
 type Scope int
 
@@ -20,7 +22,9 @@ const (
 	ActChangeSelf           Action = "self.change" // own PIN, own sessions
 	ActReadUsers            Action = "users.read"
 	ActWriteUsers           Action = "users.write"
-	ActCreateSubvendor      Action = "subvendors.create"
+	ActCreateSubvendor      Action = "subvendors.create" // by an invitation
+	ActReadInvitations      Action = "invitations.read"
+	ActWithdrawInvitations  Action = "invitations.withdraw"
 	ActReadMerchants        Action = "merchants.read"
 	ActReadCatalog          Action = "catalog.read"
 	ActWriteCatalog         Action = "catalog.write"
@@ -93,6 +97,9 @@ var policy = map[Action]grants{
 	ActReadUsers:       {RoleAdmin: ScopeAny},
 	ActWriteUsers:      {RoleAdmin: ScopeAny},
 	ActCreateSubvendor: {RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
+	ActReadInvitations: {RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
+	// A withdrawn invitation only takes a right away.
+	ActWithdrawInvitations: {RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
 	ActReadMerchants: {
 		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny,
 		RoleTreasury: ScopeAny,
@@ -187,6 +194,51 @@ var policy = map[Action]grants{
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
+}
+
+// assuranceRanks order what is proven: more is also enough where less is asked for. A program's key is no person and reaches
+// nothing that asks for one.
+var assuranceRanks = map[Assurance]int{AssurancePIN: 1, AssurancePassword: 2, AssurancePasskey: 3}
+
+// Reaches reports whether a proof is at least as strong as another one.
+func (a Assurance) Reaches(least Assurance) bool {
+	return assuranceRanks[a] > 0 && assuranceRanks[a] >= assuranceRanks[least]
+}
+
+// Needs is what a caller must have proven for an action that its role allows.
+type Needs struct {
+	Least  Assurance // in the session
+	StepUp bool      // lately, by no less; see StepUpLife
+}
+
+// moving are the actions that move money or rights, or decide about either. Each needs a proof that is not older than
+// StepUpLife.
+var moving = map[Action]bool{
+	ActWriteUsers: true, ActCreateSubvendor: true, ActWriteCatalog: true, ActWriteOffers: true, ActSuspendOffers: true, ActOpenOrders: true, ActRefundAddress: true,
+	ActOperateFlows: true, ActConfirmBank: true, ActProvisionWallets: true, ActReopenNonceSequences: true, ActWriteEscrow: true, ActSettleExceptions: true,
+	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteWebhooks: true,
+	ActMoveFloat: true, ActCloseBreaker: true, ActWriteMomoTerms: true, ActAllocate: true,
+}
+
+// ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data elsewhere.
+var ofPassword = map[Action]bool{ActCreateSubvendor: true, ActWriteWebhooks: true}
+
+// NeedsOf returns what a caller of a role must have proven for an action. Staff need a passkey for everything but their own
+// account, which they can reach to add one.
+func NeedsOf(r Role, a Action) Needs {
+	n := Needs{Least: AssurancePIN, StepUp: moving[a]}
+	switch {
+	case r.Staff() && a != ActReadSelf && a != ActChangeSelf:
+		n.Least = AssurancePasskey
+	case r.Staff() || ofPassword[a]:
+		n.Least = AssurancePassword
+	}
+	return n
+}
+
+// Met reports whether a caller has proven what is needed.
+func (n Needs) Met(p Principal, now time.Time) bool {
+	return p.Assurance.Reaches(n.Least) && (!n.StepUp || p.SteppedUpBy.Reaches(n.Least) && now.Sub(p.SteppedUpAt) < StepUpLife)
 }
 
 // ScopeOf returns the scope of the role's permission for an action.

@@ -10,4 +10,8 @@ type Pruned struct {
 	WebhookDeliveries int `json:"webhook_deliveries,omitempty"`
 	// Parties are people whose order was never opened.
 	Parties int `json:"parties,omitempty"`
+	// Messages, Verifications and Challenges are messages to people that ended, one-time codes, and challenges of passkeys.
+	Messages      int `json:"messages,omitempty"`
+	Verifications int `json:"verifications,omitempty"`
+	Challenges    int `json:"challenges,omitempty"`
 }

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"net/mail"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -61,9 +62,12 @@ type User struct {
 	VendorID    uuid.UUID // the master merchant that a subvendor acts for; zero for all other roles
 	IsActive    bool
 	VerifiedAt  time.Time
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
-	Version     int64
+	// EmailProvenAt and PhoneProvenAt are when the user proved by a code to receive what is sent there; zero before that.
+	EmailProvenAt time.Time
+	PhoneProvenAt time.Time
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+	Version       int64
 }
 
 // Credentials are a user's secrets, as PHC strings of argon2id.
@@ -84,11 +88,29 @@ type Principal struct {
 	SessionID uuid.UUID
 	IP        string
 	RequestID string
-	// Assurance is that of the session, and SteppedUpAt when the caller last proved itself in it: by its login or again
-	// since then. Both are zero without a session.
+	// Assurance is that of the session, and SteppedUpAt and SteppedUpBy when and by what the caller last proved itself in it:
+	// by its login or again since then. All are zero without a session.
 	Assurance   Assurance
 	SteppedUpAt time.Time
+	SteppedUpBy Assurance
 }
+
+// Origin is the key of counters and devices by address: the IPv4 address, or the site of an IPv6 address, because a client
+// can choose any address in it.
+func (p Principal) Origin() string {
+	a, err := netip.ParseAddr(p.IP)
+	if err != nil || !a.Is6() {
+		return p.IP
+	}
+	site, err := a.Prefix(sitePrefix)
+	if err != nil {
+		return p.IP
+	}
+	return site.String()
+}
+
+// sitePrefix is the IPv6 prefix of one site.
+const sitePrefix = 64
 
 // System is the principal of work that the service does by itself.
 func System(name string) Principal { return Principal{RequestID: name} }

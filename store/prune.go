@@ -9,8 +9,11 @@ import (
 
 // How long expired rows are kept. Rows that moved money are kept forever.
 const (
-	sessionsKept = 7 * 24 * time.Hour // after a session's expiry, for questions about logins
-	keysKept     = 48 * time.Hour     // the contract promises 24 h from the response
+	sessionsKept = 7 * 24 * time.Hour  // after a session's expiry, for questions about logins
+	keysKept     = 48 * time.Hour      // the contract promises 24 h from the response
+	failuresKept = 30 * 24 * time.Hour // of a counter that has had none since; the longest memory of Delays
+	messagesKept = 30 * 24 * time.Hour // after a message was stored, without its text, for questions about it
+	codesKept    = 7 * 24 * time.Hour
 )
 
 // Each statement takes only the oldest rows and skips locked ones.
@@ -25,13 +28,22 @@ DELETE FROM login_failures WHERE key IN (
 	pruneKeys = `
 DELETE FROM idempotency_keys WHERE (scope, key) IN (
     SELECT scope, key FROM idempotency_keys WHERE created_at < $1 AND claimed_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	pruneMessages = `
+DELETE FROM messages WHERE id IN (
+    SELECT id FROM messages WHERE created_at < $1 AND status <> 'waiting' ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	pruneCodes = `
+DELETE FROM verifications WHERE id IN (
+    SELECT id FROM verifications WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	pruneChallenges = `
+DELETE FROM challenges WHERE id IN (
+    SELECT id FROM challenges WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
 	pruneParties = `
 DELETE FROM order_parties WHERE id IN (
     SELECT id FROM order_parties WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
 // Prune deletes at most limit expired rows of each kind: sessions, counters of failed logins without recent failures,
-// idempotency keys older than the contract's promise, parties whose order was never opened, and webhook deliveries that
+// idempotency keys older than the contract's promise, messages, codes and challenges that ended, parties whose order was never opened, and webhook deliveries that
 // ended long ago. It marks unused quotes as expired. Each kind has its own transaction, so that a busy one does not delay
 // the others.
 func (s *Store) Prune(ctx context.Context, limit int) (exchange.Pruned, error) {
@@ -43,9 +55,12 @@ func (s *Store) Prune(ctx context.Context, limit int) (exchange.Pruned, error) {
 		args  []any
 	}{
 		{&p.Sessions, pruneSessions, []any{now.Add(-sessionsKept), limit}},
-		{&p.LoginFailures, pruneFailures, []any{now.Add(-failureMemory), limit, now}},
+		{&p.LoginFailures, pruneFailures, []any{now.Add(-failuresKept), limit, now}},
 		{&p.IdempotencyKeys, pruneKeys, []any{now.Add(-keysKept), limit}},
 		{&p.Parties, pruneParties, []any{now.Add(-partiesKept), limit}},
+		{&p.Messages, pruneMessages, []any{now.Add(-messagesKept), limit}},
+		{&p.Verifications, pruneCodes, []any{now.Add(-codesKept), limit}},
+		{&p.Challenges, pruneChallenges, []any{now, limit}},
 	} {
 		err := s.inTx(ctx, "old rows", func(t unitTx) error {
 			n, err := t.Exec(ctx, kind.query, kind.args...)

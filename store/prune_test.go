@@ -28,7 +28,7 @@ func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
 		}
 	}
 	failure := func(key string) {
-		if _, err := s.LoginFailure(ctx, key, 5, time.Minute); err != nil {
+		if _, err := s.LoginAttempt(ctx, key, slow); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
 		failure("old " + string(rune('a'+i)))
 		key("old " + string(rune('a'+i)))
 	}
-	session(30 * 24 * time.Hour) // lives on
+	session(90 * 24 * time.Hour) // lives on
 	key("claimed again")         // an old key whose request ran again lately
 	c.advance(8*24*time.Hour - 47*time.Hour)
 	key("claimed again")
@@ -50,7 +50,7 @@ func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
 	c.advance(47 * time.Hour)
 	failure("young")
 
-	want := []exchange.Pruned{{Sessions: 2, LoginFailures: 2, IdempotencyKeys: 2}, {Sessions: 1, LoginFailures: 1, IdempotencyKeys: 1}, {}}
+	want := []exchange.Pruned{{Sessions: 2, IdempotencyKeys: 2}, {Sessions: 1, IdempotencyKeys: 1}, {}}
 	for i, w := range want {
 		if got, err := s.Prune(ctx, 2); err != nil || got != w {
 			t.Errorf("round %d deleted %+v, %v, want %+v", i+1, got, err, w)
@@ -59,11 +59,11 @@ func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
 	var sessions, tokens, failures, keys int
 	row := storetest.Owner(t, s).QueryRowContext(ctx, `SELECT (SELECT count(*) FROM session_families), (SELECT count(*) FROM sessions),
 		(SELECT count(*) FROM login_failures), (SELECT count(*) FROM idempotency_keys)`)
-	if err := row.Scan(&sessions, &tokens, &failures, &keys); err != nil || sessions != 1 || tokens != 1 || failures != 1 || keys != 2 {
+	if err := row.Scan(&sessions, &tokens, &failures, &keys); err != nil || sessions != 1 || tokens != 1 || failures != 4 || keys != 2 {
 		t.Errorf("%d sessions with %d tokens, %d counters, %d keys are left, %v", sessions, tokens, failures, keys, err)
 	}
-	c.advance(2 * 24 * time.Hour)
-	if got, err := s.Prune(ctx, 100); err != nil || got != (exchange.Pruned{LoginFailures: 1, IdempotencyKeys: 2}) {
+	c.advance(23 * 24 * time.Hour)
+	if got, err := s.Prune(ctx, 100); err != nil || got != (exchange.Pruned{LoginFailures: 3, IdempotencyKeys: 2}) {
 		t.Errorf("later it deleted %+v, %v", got, err)
 	}
 }
@@ -73,10 +73,10 @@ func TestPruneKeepsLocks(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), newClock()
 	s := storetest.Open(t, storetest.URL(t), store.Options{Now: c.now})
-	if _, err := s.LoginFailure(ctx, "locked", 1, 26*time.Hour); err != nil {
+	if _, err := s.LoginAttempt(ctx, "locked", store.Delays{Free: 1, Base: 40 * 24 * time.Hour, Most: 40 * 24 * time.Hour, Memory: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	c.advance(25 * time.Hour)
+	c.advance(35 * 24 * time.Hour)
 	if got, err := s.Prune(ctx, 100); err != nil || got.LoginFailures != 0 {
 		t.Errorf("deleted %+v, %v", got, err)
 	}

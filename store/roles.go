@@ -44,6 +44,12 @@ name_words                  ri    r      r     r      r       -         -
 session_families            riud  rdl    -     -      -       -         r
 sessions                    riud  -      -     -      -       -         r
 login_failures              riud  rdl    -     -      -       -         -
+devices                     riu   -      -     -      -       -         -
+verifications               riud  pdl    -     -      -       -         -
+passkeys                    riu   -      -     -      -       -         -
+challenges                  rid   pdl    -     -      -       -         -
+invitations                 riu   -      -     -      -       -         -
+messages                    riud  pdl    -     -      -       -         -
 idempotency_keys            riud  rdl    -     -      -       -         -
 intents                     riu   ru     r     ru     ru      -         -
 fiat_currencies             riud  r      r     r      r       -         -
@@ -160,6 +166,11 @@ var updatable = map[string]string{
 	"escrow_claims":      "kept, refunded, taken",
 	"order_payouts":      "claimed, completed_at, doubted, hold_id, paid_by, receipt, refused_code, status, updated_at, version",
 	"bank_confirmations": "withdrawn_at",
+	"devices":            "origin, user_agent, seen_at, forgotten_at",
+	"verifications":      "guesses, used_at",
+	"passkeys":           "synced, sign_count, used_at, removed_at, reason",
+	"invitations":        "accepted_at, withdrawn_at",
+	"messages":           "sealed, status, attempts, next_at, ended_at",
 	"freezes":            "change_id, lifted_at",
 	"releases":           "ended_at, officers, passed_at, rests_until",
 }
@@ -174,6 +185,9 @@ var lockable = map[string]string{
 	"users":                      "updated_at",
 	"session_families":           "created_at",
 	"login_failures":             "updated_at",
+	"verifications":              "guesses",
+	"challenges":                 "created_at",
+	"messages":                   "next_at",
 	"idempotency_keys":           "created_at",
 	"webhook_endpoints":          "updated_at",
 	"webhook_keys":               "expires_at",
@@ -197,7 +211,9 @@ var lockable = map[string]string{
 }
 
 // secrets are the columns that p leaves out.
-var secrets = map[string][]string{"users": {"password_hash", "pin_hash"}}
+var secrets = map[string][]string{
+	"users": {"password_hash", "pin_hash"}, "verifications": {"code_hash"}, "challenges": {"terms"}, "messages": {"sealed"},
+}
 
 // tableRights is a row of rightsTable: the letters by role.
 type tableRights struct {

@@ -18,7 +18,7 @@ func TestSearchRecognisesWhatIsAsked(t *testing.T) {
 	ctx, s := t.Context(), storetest.New(t)
 	m := storetest.NewMarket(t, s)
 	const phone, otherPhone = "254711222333", "254700000000" // three digits of the one are not in the other
-	storetest.Exec(t, s, `UPDATE users SET phone_number = $2 WHERE id = $1`, m.Customer.ID, phone)
+	storetest.Exec(t, s, `UPDATE users SET phone_number = $2, phone_proven_at = now() WHERE id = $1`, m.Customer.ID, phone)
 	o, p := paid(t, s, m)
 	tx := sign(t, s, p)
 	if _, err := s.RecordBroadcast(ctx, tx.ID, "SUCCESS", true); err != nil {
@@ -27,7 +27,7 @@ func TestSearchRecognisesWhatIsAsked(t *testing.T) {
 	noise := storetest.NewMarket(t, s) // other names, numbers and addresses
 	storetest.Exec(t, s, `UPDATE users SET first_name = 'Wanjiru', last_name = 'O''Brien_Kamau%' WHERE id = ANY (ARRAY[$1, $2]::uuid[])`,
 		noise.Customer.ID, noise.Vendor.ID)
-	storetest.Exec(t, s, `UPDATE users SET phone_number = $2 WHERE id = $1`, noise.Customer.ID, otherPhone)
+	storetest.Exec(t, s, `UPDATE users SET phone_number = $2, phone_proven_at = now() WHERE id = $1`, noise.Customer.ID, otherPhone)
 	other, err := storetest.OpenOrder(ctx, s, exchange.OrderRequest{
 		ID: uuid.MustParse("0aaaaaaa-aaaa-7aaa-aaaa-aaaaaaaaaaaa"), CustomerID: noise.Customer.ID, OfferID: noise.Offer.ID, Crypto: money.Must(money.USDT, "6"),
 	}, storetest.PrincipalOf(noise.Customer))

@@ -260,8 +260,8 @@ func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any
 	if err := t.All(ctx, &people, query, key); err != nil {
 		return nil, pointer, err
 	}
-	absent := require(false, pointer, "not_found", "must be a user who has a wallet on this network")
-	if len(people) == 0 || !people[0].IsActive {
+	absent := require(false, pointer, "not_found", "must be a user who has a wallet on this network, and has proven the address or number")
+	if len(people) == 0 || !people[0].IsActive || !provenBy(people[0], query) {
 		return nil, pointer, absent
 	}
 	var found []exchange.Wallet
@@ -272,6 +272,18 @@ func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any
 		return nil, pointer, absent
 	}
 	return &found[0], pointer, nil
+}
+
+// provenBy reports whether a user has proven what a query found it by. Who only claims an address or a number is paid
+// nothing that is meant for its owner.
+func provenBy(u exchange.User, query string) bool {
+	switch query {
+	case readUserByEmail:
+		return !u.EmailProvenAt.IsZero()
+	case readUserByPhone:
+		return !u.PhoneProvenAt.IsZero()
+	}
+	return true
 }
 
 func (t unitTx) insertTransfer(ctx context.Context, f exchange.Transfer, intent uuid.UUID) error {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 	"time"
 
@@ -28,7 +29,9 @@ type UserPatch struct {
 	IfVersions []int64 // the expected versions; none is any
 }
 
-const userColumns = `id, email, phone_number, first_name, last_name, role, vendor_id, is_active, verified_at, created_at, updated_at, version`
+// An unproven address or number that lapsed is absent.
+const userColumns = `id, coalesce(email, '') AS email, coalesce(phone_number, '') AS phone_number, first_name, last_name, role, vendor_id, is_active, verified_at,
+    email_proven_at, phone_proven_at, created_at, updated_at, version`
 
 // utc converts a nullable time: zero for NULL.
 func utc(t sql.NullTime) time.Time {
@@ -51,17 +54,19 @@ func userSnapshot(u exchange.User) map[string]any {
 
 const insertUser = `
 INSERT INTO users (id, email, phone_number, first_name, last_name, role, vendor_id, is_active, verified_at, password_hash, pin_hash,
-    created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12) RETURNING ` + userColumns
+    created_at, updated_at, email_proven_at, phone_proven_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14) RETURNING ` + userColumns
 
 const readUser = `SELECT ` + userColumns + ` FROM users WHERE id = $1`
 
 // CreateUser adds a user. A repeated call with the same id and e-mail address returns the existing user. An account
 // that may approve is inactive until a second officer confirms it (ControlChanges lists it). CodeLimitReached when its
 // vendor has the maximum of subvendors. CodeConflict names the field that another account has: /email or
-// /phone_number.
-func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Credentials, by exchange.Principal) (exchange.User, error) {
+// /phone_number. Proofs are codes that went to the address or the number: with one, an account that only claims it loses
+// it. CodeInvalid for a wrong code.
+func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Credentials, by exchange.Principal, proofs ...exchange.CodeProof) (exchange.User, error) {
 	var created exchange.User
+	wrong := false
 	err := s.inTx(ctx, "user", func(t unitTx) error {
 		var rows []exchange.User
 		if err := t.All(ctx, &rows, readUser, u.ID); err != nil {
@@ -71,6 +76,13 @@ func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Cred
 			created = rows[0]
 			return nil
 		}
+		err := t.claimContacts(ctx, &u, proofs, by)
+		if wrong = errors.Is(err, errWrongCode); wrong {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 		if u.VendorID != uuid.Nil {
 			if err := t.One(ctx, lockOwner, u.VendorID); err != nil {
 				return err
@@ -79,10 +91,12 @@ func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Cred
 				return err
 			}
 		}
-		var err error
 		created, err = t.addUser(ctx, u, c, by)
 		return err
 	})
+	if err == nil && wrong {
+		err = exchange.Invalid(exchange.FieldError{Pointer: "/verifications", Code: "wrong", Message: wrongCode})
+	}
 	return created, err
 }
 
@@ -93,10 +107,10 @@ const countOfficers = `SELECT count(*) FROM users WHERE role IN ('admin', 'treas
 // officersToConfirm is how many officers' accounts there must be before new ones need a confirmation by two officers.
 const officersToConfirm = 2
 
-// addUser stores a new account. An officer's account is inactive until a second officer confirms it, unless there are
-// too few officers to confirm.
+// addUser stores a new account. One of staff is inactive until a second officer confirms it, unless there are too few
+// officers to confirm.
 func (t unitTx) addUser(ctx context.Context, u exchange.User, c exchange.Credentials, by exchange.Principal) (exchange.User, error) {
-	guarded, alone := u.Role.Officer() && u.IsActive, false
+	guarded, alone := u.Role.Staff() && u.IsActive, false
 	if guarded {
 		if _, err := t.Exec(ctx, lockStaff); err != nil {
 			return u, err
@@ -110,7 +124,7 @@ func (t unitTx) addUser(ctx context.Context, u exchange.User, c exchange.Credent
 	}
 	var created exchange.User
 	err := t.Get(ctx, &created, insertUser, u.ID, u.Email, u.PhoneNumber.Digits(), u.FirstName, u.LastName, u.Role, nullID(u.VendorID),
-		u.IsActive, nullTime(u.VerifiedAt), c.PasswordHash, c.PINHash, t.s.now())
+		u.IsActive, nullTime(u.VerifiedAt), c.PasswordHash, c.PINHash, t.s.now(), nullTime(u.EmailProvenAt), nullTime(u.PhoneProvenAt))
 	if err != nil {
 		return u, userClash(err)
 	}
@@ -224,17 +238,24 @@ UPDATE users SET password_hash = $2, updated_at = $3, version = version + 1 WHER
 
 // ChangePassword replaces the hash of a user's password and ends every session of the user but keep. CodeNotFound for an
 // unknown user.
-func (s *Store) ChangePassword(ctx context.Context, userID uuid.UUID, passwordHash string, keep uuid.UUID, by exchange.Principal) error {
+func (s *Store) ChangePassword(ctx context.Context, userID uuid.UUID, passwordHash string, keep uuid.UUID, by exchange.Principal, told ...exchange.Message) error {
 	return s.inTx(ctx, "user", func(t unitTx) error {
-		var u exchange.User
-		if err := t.Get(ctx, &u, updatePassword, userID, passwordHash, t.s.now()); err != nil {
+		if _, err := t.setPassword(ctx, userID, passwordHash, keep, by); err != nil {
 			return err
 		}
-		if _, err := t.Exec(ctx, revokeOthers, userID, t.s.now(), "password changed", keep); err != nil {
-			return err
-		}
-		return t.record(ctx, auditEvent{by: by, object: "user", id: u.ID, name: "user.password_changed", owner: u.ID, vendor: exchange.VendorOf(u), after: userSnapshot(u)})
+		return t.addMessages(ctx, told)
 	})
+}
+
+func (t unitTx) setPassword(ctx context.Context, userID uuid.UUID, passwordHash string, keep uuid.UUID, by exchange.Principal) (exchange.User, error) {
+	var u exchange.User
+	if err := t.Get(ctx, &u, updatePassword, userID, passwordHash, t.s.now()); err != nil {
+		return u, err
+	}
+	if _, err := t.Exec(ctx, revokeOthers, userID, t.s.now(), "password changed", keep); err != nil {
+		return u, err
+	}
+	return u, t.record(ctx, auditEvent{by: by, object: "user", id: u.ID, name: "user.password_changed", owner: u.ID, vendor: exchange.VendorOf(u), after: userSnapshot(u)})
 }
 
 const revokeOthers = `UPDATE session_families SET revoked_at = $2, reason = $3 WHERE user_id = $1 AND id <> $4 AND revoked_at IS NULL`
@@ -327,7 +348,7 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 				return err
 			}
 		}
-		if want.IsActive && !before.IsActive && want.Role.Officer() {
+		if want.IsActive && !before.IsActive && want.Role.Staff() {
 			want.IsActive = false
 			if err := updated.wait(t.proposeAccess(ctx, before, by)); err != nil {
 				return err

@@ -138,47 +138,78 @@ func newClock() *clock {
 	return c
 }
 
-func TestLoginThrottle(t *testing.T) {
+// slow is a counter with the API's numbers.
+var slow = store.Delays{Free: 5, Base: time.Minute, Most: 24 * time.Hour, Memory: 30 * 24 * time.Hour}
+
+func TestLoginDelaysGrow(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), newClock()
 	s := storetest.Open(t, storetest.URL(t), store.Options{Now: c.now})
-	fail := func(times int) time.Duration {
-		var until time.Time
-		for range times {
-			var err error
-			if until, err = s.LoginFailure(ctx, "pin:1", 5, 15*time.Minute); err != nil {
-				t.Fatal(err)
-			}
+	attempt := func(key string) store.Counted {
+		t.Helper()
+		n, err := s.LoginAttempt(ctx, key, slow)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return max(until.Sub(c.now()), 0)
+		return n
 	}
-	for _, step := range []struct{ got, want time.Duration }{
-		{fail(4), 0}, {fail(1), 15 * time.Minute}, {fail(5), 30 * time.Minute}, {fail(5), time.Hour},
-	} {
-		if step.got != step.want {
-			t.Errorf("locked for %s, want %s", step.got, step.want)
+	wait := time.Duration(0)
+	for i := range 20 {
+		c.advance(wait)
+		n := attempt("pin:1")
+		wait = max(n.Until.Sub(c.now()), 0)
+		want := time.Duration(0)
+		if i >= 4 {
+			want = min(time.Minute<<(i-4), 24*time.Hour)
+		}
+		if !n.Allowed || n.Failures != i+1 || wait != want {
+			t.Errorf("attempt %d: %+v, then %s, want %s", i+1, n, wait, want)
 		}
 	}
-	until, err := s.LoginLocked(ctx, "ip:x", "pin:1")
-	if err != nil || until.Sub(c.now()) != time.Hour {
-		t.Errorf("locked until %s, %v", until, err)
+	if n := attempt("pin:1"); n.Allowed || !n.Until.After(c.now()) {
+		t.Errorf("an attempt before its time: %+v", n)
 	}
-	c.advance(time.Hour + time.Second)
-	if until, err := s.LoginLocked(ctx, "pin:1"); err != nil || !until.IsZero() {
-		t.Errorf("locked until %s after the lock, %v", until, err)
+	// A day without a failure forgets nothing, thirty do.
+	c.advance(29 * 24 * time.Hour)
+	if n := attempt("pin:1"); n.Failures != 21 {
+		t.Errorf("after 29 days %+v", n)
 	}
-	c.advance(25 * time.Hour)
-	if d := fail(4); d != 0 {
-		t.Errorf("locked for %s by four failures after a day", d)
+	c.advance(30*24*time.Hour + time.Second)
+	if n := attempt("pin:1"); n.Failures != 1 || n.Until.After(c.now()) {
+		t.Errorf("after 30 days %+v", n)
 	}
-	if err := s.LoginSuccess(ctx, "pin:1"); err != nil {
+	for range 4 {
+		attempt("pin:2")
+	}
+	if n := attempt("pin:2"); n.Failures != 5 || n.Until.Sub(c.now()) != time.Minute {
+		t.Errorf("the fifth: %+v", n)
+	}
+	// A success takes back its own failure; on a known device all.
+	if err := s.LoginSuccess(ctx, "pin:2", false); err != nil {
 		t.Fatal(err)
 	}
-	if d := fail(4); d != 0 {
-		t.Errorf("locked for %s by four failures after a success", d)
+	if n := attempt("pin:2"); n.Failures != 5 {
+		t.Errorf("after a success %+v", n)
 	}
-	if until, err := s.LoginFailure(ctx, "once", 1, time.Minute); err != nil || until.Sub(c.now()) != time.Minute {
-		t.Errorf("a limit of one locks until %s, %v", until, err)
+	if err := s.LoginSuccess(ctx, "pin:2", true); err != nil {
+		t.Fatal(err)
+	}
+	if n := attempt("pin:2"); n.Failures != 1 {
+		t.Errorf("after a success on a known device %+v", n)
+	}
+	if until, err := s.LoginLocked(ctx, "ip:x", "pin:1"); err != nil || !until.IsZero() {
+		t.Errorf("locked until %s, %v", until, err)
+	}
+	var allowed atomic.Int32
+	atOnce(20, func(int) error {
+		n, err := s.LoginAttempt(ctx, "pin:3", slow)
+		if n.Allowed {
+			allowed.Add(1)
+		}
+		return err
+	})
+	if allowed.Load() != 5 {
+		t.Errorf("%d of 20 attempts at once were allowed", allowed.Load())
 	}
 }
 

@@ -16,6 +16,8 @@ type Session struct {
 	UserID    uuid.UUID
 	TokenHash [32]byte
 	Assurance exchange.Assurance // of the login that begins a family
+	DeviceID  uuid.UUID          // a known device of the user; another id, or zero, is a new one's
+	Origin    string             // where the device is; see exchange.Device
 	IP        string
 	UserAgent string
 	CreatedAt time.Time
@@ -28,8 +30,10 @@ type AuthState struct {
 	AuthVersion int64
 	SessionLive bool
 	Assurance   exchange.Assurance
+	DeviceID    uuid.UUID
 	SeenAt      time.Time
 	SteppedUpAt time.Time
+	SteppedUpBy exchange.Assurance
 }
 
 // StaffIdle is how long a session of staff lives without a request.
@@ -42,21 +46,29 @@ const (
 )
 
 const insertFamily = `
-INSERT INTO session_families (id, user_id, created_at, expires_at, assurance, seen_at, stepped_up_at) VALUES ($1, $2, $3, $4, $5, $3, $3)`
+INSERT INTO session_families (id, user_id, created_at, expires_at, assurance, device_id, seen_at, stepped_up_at, stepped_up_by)
+VALUES ($1, $2, $3, $4, $5, $6, $3, $3, $5)`
 
 const insertSession = `INSERT INTO sessions (id, family_id, token_hash, ip, user_agent, created_at) VALUES ($1, $2, $3, $4, $5, $6)`
 
-// CreateSession begins a family with its first token.
-func (s *Store) CreateSession(ctx context.Context, n Session) error {
+// CreateSession begins a family with its first token. The messages are stored when the device is new and not the user's
+// first one.
+func (s *Store) CreateSession(ctx context.Context, n Session, newDevice ...exchange.Message) error {
+	if n.DeviceID == uuid.Nil {
+		n.DeviceID = uuid.Must(uuid.NewV7())
+	}
 	return s.inTx(ctx, "session", func(t unitTx) error {
-		if _, err := t.Exec(ctx, insertFamily, n.FamilyID, n.UserID, n.CreatedAt, n.ExpiresAt, n.Assurance); err != nil {
+		if err := t.useDevice(ctx, n, newDevice); err != nil {
+			return err
+		}
+		if _, err := t.Exec(ctx, insertFamily, n.FamilyID, n.UserID, n.CreatedAt, n.ExpiresAt, n.Assurance, n.DeviceID); err != nil {
 			return err
 		}
 		if err := t.addSession(ctx, n); err != nil {
 			return err
 		}
 		return t.audit(ctx, exchange.Principal{UserID: n.UserID, IP: n.IP, SessionID: n.FamilyID}, "session.created", "session", n.FamilyID, nil,
-			map[string]any{"assurance": n.Assurance})
+			map[string]any{"assurance": n.Assurance, "device_id": n.DeviceID})
 	})
 }
 
@@ -241,8 +253,9 @@ func (s *Store) RevokeAllSessions(ctx context.Context, userID uuid.UUID, by exch
 const readAuthState = `
 SELECT ` + userColumns + `, auth_version, family IS NOT NULL AND (NOT is_staff(role) OR seen_at > $4)
     AND NOT EXISTS (SELECT FROM users v WHERE v.id = users.vendor_id AND NOT v.is_active) AS session_live,
-    coalesce(assurance, '') AS assurance, seen_at, stepped_up_at
-FROM users LEFT JOIN (SELECT id AS family, user_id AS family_of, assurance, seen_at, stepped_up_at FROM session_families
+    coalesce(assurance, '') AS assurance, device_id, seen_at, stepped_up_at,
+    coalesce(stepped_up_by, '') AS stepped_up_by
+FROM users LEFT JOIN (SELECT id AS family, user_id AS family_of, assurance, device_id, seen_at, stepped_up_at, stepped_up_by FROM session_families
     WHERE id = $2 AND revoked_at IS NULL AND expires_at > $3) f ON family_of = users.id
 WHERE users.id = $1`
 
@@ -253,12 +266,14 @@ func (s *Store) AuthState(ctx context.Context, userID, familyID uuid.UUID) (Auth
 		AuthVersion int64
 		SessionLive bool
 		Assurance   exchange.Assurance
+		DeviceID    uuid.UUID
 		SeenAt      time.Time
 		SteppedUpAt time.Time
+		SteppedUpBy exchange.Assurance
 	}
 	now := s.now()
 	if err := s.db.Get(ctx, &r, readAuthState, userID, familyID, now, now.Add(-StaffIdle)); err != nil {
 		return AuthState{}, translate(err, "user")
 	}
-	return AuthState{r.User, r.AuthVersion, r.SessionLive, r.Assurance, r.SeenAt, r.SteppedUpAt}, nil
+	return AuthState{r.User, r.AuthVersion, r.SessionLive, r.Assurance, r.DeviceID, r.SeenAt, r.SteppedUpAt, r.SteppedUpBy}, nil
 }

@@ -24,6 +24,9 @@ func Prune(ctx workflow.Context) (activities.Pruned, error) {
 		all.ExpiredQuotes += p.ExpiredQuotes
 		all.WebhookDeliveries += p.WebhookDeliveries
 		all.Parties += p.Parties
+		all.Messages += p.Messages
+		all.Verifications += p.Verifications
+		all.Challenges += p.Challenges
 		if all.More = p.More; !p.More {
 			break
 		}

@@ -188,7 +188,6 @@ CREATE UNIQUE INDEX sessions_live_key ON sessions (family_id) WHERE used_at IS N
 CREATE TABLE login_failures (
     key          text        PRIMARY KEY,
     failures     int         NOT NULL CHECK (failures >= 0),
-    locks        int         NOT NULL CHECK (locks >= 0),
     locked_until timestamptz,
     updated_at   timestamptz NOT NULL,
     CONSTRAINT login_failures_key CHECK (char_length(key) BETWEEN 1 AND 200)

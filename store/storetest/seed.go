@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
@@ -69,16 +70,18 @@ func addUser(t testing.TB, s *store.Store, u exchange.User) exchange.User {
 	return u
 }
 
-// AddUser stores an active user of any role. Officers need a second officer's confirmation (see Store.CreateUser);
-// here the owner of the schema bypasses that guard, so that a test creates only the users that it is about.
+// AddUser stores an active user of any role, whose address and number are proven. Staff need a second officer's
+// confirmation (see Store.CreateUser); here the owner of the schema bypasses that guard, so that a test creates only the users
+// that it is about.
 func AddUser(t testing.TB, s *store.Store, u exchange.User, c exchange.Credentials) (exchange.User, error) {
 	t.Helper()
 	role := u.Role
-	if role.Officer() {
-		u.Role = exchange.RoleOTCOfficer
+	if role.Staff() {
+		u.Role = exchange.RoleUser
 	}
+	u.EmailProvenAt, u.PhoneProvenAt = provenAt, provenAt
 	u, err := s.CreateUser(t.Context(), u, c, By)
-	if err != nil || !role.Officer() {
+	if err != nil || !role.Staff() {
 		return u, err
 	}
 	// The id is no external input, and several statements take no arguments.
@@ -87,6 +90,9 @@ func AddUser(t testing.TB, s *store.Store, u exchange.User, c exchange.Credentia
 	u.Role = role
 	return u, nil
 }
+
+// provenAt is when the addresses and numbers of seeded users were proven.
+var provenAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // Patch changes the house's limits with the confirmation of two admins, whom it creates if needed.
 func Patch(t testing.TB, s *store.Store, p store.LimitPatch) {
@@ -103,7 +109,11 @@ func Patch(t testing.TB, s *store.Store, p store.LimitPatch) {
 
 // PrincipalOf is the principal of a user, as in the API.
 func PrincipalOf(u exchange.User) exchange.Principal {
-	return exchange.Principal{UserID: u.ID, Role: u.Role, VendorID: exchange.VendorOf(u), RequestID: "test"}
+	by := exchange.AssurancePassword
+	if u.Role.Staff() {
+		by = exchange.AssurancePasskey
+	}
+	return exchange.Principal{UserID: u.ID, Role: u.Role, VendorID: exchange.VendorOf(u), RequestID: "test", Assurance: by, SteppedUpAt: time.Now().UTC(), SteppedUpBy: by}
 }
 
 // Wallet adds a user's hot wallet on TRON, with an address that exists on no chain.

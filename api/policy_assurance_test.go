@@ -1,0 +1,116 @@
+package api
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// proof is a session of a role by what proved it, and whether that was lately.
+type proof struct {
+	by    exchange.Assurance
+	fresh bool
+}
+
+// proofs are all proofs that a role's session can have. The database refuses others.
+func proofs(role exchange.Role) []proof {
+	all := []proof{{exchange.AssurancePassword, true}, {exchange.AssurancePassword, false}, {exchange.AssurancePasskey, true}, {exchange.AssurancePasskey, false}}
+	if !role.Staff() {
+		all = append(all, proof{exchange.AssurancePIN, true}, proof{exchange.AssurancePIN, false}, proof{exchange.AssuranceMachine, true})
+	}
+	return all
+}
+
+// provenSession opens a session that was proven as told.
+func (e *env) provenSession(u exchange.User, p proof) person {
+	e.t.Helper()
+	now := e.server.now().UTC()
+	begun := p.by
+	if begun == exchange.AssurancePasskey {
+		begun = exchange.AssurancePassword // a passkey raises it
+	}
+	s := store.Session{ID: newID(), FamilyID: newID(), UserID: u.ID, Assurance: begun, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+	s.TokenHash = sha256.Sum256(s.ID[:])
+	if err := e.store.CreateSession(e.t.Context(), s); err != nil {
+		e.t.Fatal(err)
+	}
+	if p.by == exchange.AssurancePasskey {
+		e.provePasskey(u, s.FamilyID)
+	}
+	if !p.fresh {
+		storetest.Exec(e.t, e.store, `ALTER TABLE session_families DISABLE TRIGGER session_families_grow;
+			UPDATE session_families SET stepped_up_at = stepped_up_at - interval '6 minutes' WHERE id = '`+s.FamilyID.String()+`';
+			ALTER TABLE session_families ENABLE TRIGGER session_families_grow`)
+	}
+	state, err := e.store.AuthState(e.t.Context(), u.ID, s.FamilyID)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	token, _, err := e.server.ring.access(claims{u.ID, s.FamilyID, state.AuthVersion}, now)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return person{u, token, s.FamilyID}
+}
+
+// TestPolicyAsksForProofsOnEveryRoute calls every route that a role may use, by every proof. The expectation comes only from
+// the policy.
+func TestPolicyAsksForProofsOnEveryRoute(t *testing.T) {
+	w := newHarness(t)
+	asked, passed := 0, 0
+	for _, role := range exchange.Roles() {
+		for _, p := range proofs(role) {
+			who := w.provenSession(w.people[role].User, p)
+			for _, r := range bareRoutes() {
+				if r.public || exchange.ScopeOf(role, r.action) == exchange.ScopeNone {
+					continue
+				}
+				needs := exchange.NeedsOf(role, r.action)
+				met := p.by.Reaches(needs.Least) && (p.fresh || !needs.StepUp || r.method == get)
+				// The path's own object and the body don't matter: the proof is asked for before them.
+				path := pathParameter.ReplaceAllString(strings.ReplaceAll(r.path, "{role}", "user"), newID().String())
+				if met && (endsSessions(r) || strings.HasSuffix(r.path, "/password")) {
+					continue
+				}
+				var body any
+				if r.method == post || r.method == patch {
+					body = "{}"
+				}
+				got := w.do(r.method, path, body, who.auth(), withKey(newID().String()))
+				refused := got.status == http.StatusForbidden && got.problem().Code == exchange.CodeStepUpRequired
+				if partly := strings.Contains(r.path, "/passkeys"); refused == met && !(partly && met) {
+					t.Errorf("%s %s %s by %s, fresh %v: %d %s, want a proof asked for: %v", role, r.method, r.path, p.by, p.fresh, got.status, got.problem().Code, !met)
+				}
+				if met {
+					passed++
+				} else {
+					asked++
+				}
+			}
+		}
+	}
+	if asked < 500 || passed < 500 {
+		t.Errorf("only %d calls were asked for a proof and %d passed", asked, passed)
+	}
+}
+
+// TestMoneyIsAmongWhatNeedsAProof lists, by hand, the routes of which a forgotten line in the policy would cost money.
+func TestMoneyIsAmongWhatNeedsAProof(t *testing.T) {
+	for _, a := range []exchange.Action{
+		exchange.ActOpenTransfers, exchange.ActOpenOrders, exchange.ActRefundAddress, exchange.ActApprove, exchange.ActConfirmChanges, exchange.ActConfirmBank,
+		exchange.ActSettleExceptions, exchange.ActMoveFloat, exchange.ActAllocate, exchange.ActOperateFlows, exchange.ActWriteUsers, exchange.ActWriteLimits, exchange.ActWriteDenyList,
+	} {
+		for _, role := range exchange.Roles() {
+			needs := exchange.NeedsOf(role, a)
+			if !needs.StepUp || role.Staff() && needs.Least != exchange.AssurancePasskey || needs.Met(exchange.Principal{Role: role, Assurance: exchange.AssuranceMachine, SteppedUpAt: time.Now(), SteppedUpBy: exchange.AssuranceMachine}, time.Now()) {
+				t.Errorf("%s of %s needs %+v", a, role, needs)
+			}
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// VerificationPurpose is what a one-time code is for.
+type VerificationPurpose string
+
+// The purposes.
+const (
+	VerifyContact  VerificationPurpose = "contact"  // to prove a number or an address
+	VerifyPassword VerificationPurpose = "password" // to set a new password
+)
+
+// Limits of one-time codes.
+const (
+	VerificationLife    = 15 * time.Minute
+	MaxVerifications    = 5 // codes to one number or address in an hour
+	MaxVerificationTry  = 5 // wrong guesses at one code
+	UnprovenClaimLife   = 24 * time.Hour
+	VerificationsWindow = time.Hour
+)
+
+// Verification is a one-time code that was sent. The code itself is only in the message.
+type Verification struct {
+	ID        uuid.UUID
+	Purpose   VerificationPurpose
+	Channel   MessageChannel
+	Contact   string    // the number or address that it went to
+	UserID    uuid.UUID // zero before a registration
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// CodeProof is a code as somebody typed it in, as its keyed hash.
+type CodeProof struct {
+	ID   uuid.UUID // of the Verification
+	Hash [32]byte
+}
