@@ -292,6 +292,7 @@ func (c Config) checkRules(n *need, process string) {
 	}
 	switch kind {
 	case "api":
+		c.Notify.check(n, c.Mode)
 		for _, origin := range c.API.Origins {
 			if err := api.CheckOrigin(origin); err != nil {
 				n.rule(false, fmt.Sprintf("KIVUKO_API_ORIGINS: %q %v", origin, err))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"kivuko/exchange"
 	"kivuko/notify"
@@ -24,6 +25,13 @@ type NotifyConfig struct {
 	SMSKey string `env:"SMS_KEY" for:"api" production:"required" secret:"true"`
 	// The registered name that SMS come from. If empty, the account's own.
 	SMSSender string `env:"SMS_SENDER" for:"api"`
+}
+
+// check reports carriers that can't be used. In production codes and links leave over TLS.
+func (c NotifyConfig) check(n *need, mode Mode) {
+	_, err := c.senders()
+	n.rule(err == nil, fmt.Sprint(err))
+	n.rule(mode != Production || !strings.HasPrefix(c.SMTP, "smtp+plain:"), "KIVUKO_NOTIFY_SMTP_URL must be smtps:// or smtp:// in production")
 }
 
 // senders returns the carriers that are configured.

@@ -106,6 +106,8 @@ func TestProductionRefuses(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"API_TOKEN_KEYS", "dev:" + hex.EncodeToString(dev["token"]), "KIVUKO_API_TOKEN_KEYS holds a development key"},
 		{"API_PEPPERS", "dev:" + hex.EncodeToString(dev["pepper"]), "KIVUKO_API_PEPPERS holds a development key"},
+		{"NOTIFY_SMTP_URL", "smtp+plain://mail.example:25", "KIVUKO_NOTIFY_SMTP_URL must be smtps:// or smtp:// in production"},
+		{"NOTIFY_SMS_URL", "http://sms.example", "KIVUKO_NOTIFY_SMS_URL must be https"},
 		{"TEMPORAL_PAYLOAD_KEYS", "dev:" + hex.EncodeToString(dev["payload"]), "KIVUKO_TEMPORAL_PAYLOAD_KEYS holds a development key"},
 		{"TEMPORAL_TLS", "false", "KIVUKO_TEMPORAL_TLS must be true"},
 		{"TEMPORAL_CERTIFICATE", "", "KIVUKO_TEMPORAL_CERTIFICATE must be set"},

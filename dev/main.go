@@ -7,6 +7,7 @@
 //	kivuko-dev ethereum    an Ethereum node
 //	kivuko-dev solana      a Solana node
 //	kivuko-dev momo        the mobile money operator's sandbox
+//	kivuko-dev messages    the page of what was sent by SMS and e-mail
 //	kivuko-dev clean-data  delete the stack's data
 //
 // `kivuko-dev help` lists them, and `kivuko-dev <command> -h` the flags of one.
@@ -26,6 +27,7 @@ import (
 	"syscall"
 
 	"kivuko/dev/demo"
+	"kivuko/dev/messages"
 	"kivuko/dev/nodes/ethereum"
 	"kivuko/dev/nodes/solana"
 	"kivuko/dev/nodes/solana/programs"
@@ -53,6 +55,7 @@ func commands() []command {
 		{"ethereum", "an Ethereum node", ethereum.Command},
 		{"solana", "a Solana node", solana.Command},
 		{"momo", "the mobile money operator's sandbox", sandbox.Command},
+		{"messages", "the page of what was sent by SMS and e-mail", messages.Command},
 		{"clean-data", "delete the stack's data", cleanData},
 	}
 }
@@ -120,7 +123,7 @@ func demonstration() []stack.Step {
 	environment := func(s *stack.Stack) demo.Stack {
 		w := demo.Stack{
 			API: "http://" + s.Addresses.API, TronControl: "http://" + s.Addresses.TronControl,
-			EthereumControl: "http://" + s.Addresses.EthereumControl, Momo: "http://" + s.Addresses.Momo, DatabaseURL: s.ProductDatabase(),
+			EthereumControl: "http://" + s.Addresses.EthereumControl, Momo: "http://" + s.Addresses.Momo, Messages: "http://" + s.Addresses.Messages, DatabaseURL: s.ProductDatabase(),
 			AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: s.Supervisor.Say,
 		}
 		if s.Solana() {

@@ -133,7 +133,7 @@ func (w *harness) close() error {
 
 func (w *harness) fill(ctx context.Context) error {
 	seed := demo.Stack{
-		API: w.api(), TronControl: "http://" + w.stack.Addresses.TronControl, DatabaseURL: w.stack.ProductDatabase(),
+		API: w.api(), TronControl: "http://" + w.stack.Addresses.TronControl, Messages: "http://" + w.stack.Addresses.Messages, DatabaseURL: w.stack.ProductDatabase(),
 		AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: w.stack.Supervisor.Say,
 	}
 	err := demo.Seed(ctx, seed)

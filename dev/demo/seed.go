@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -22,6 +23,7 @@ type Stack struct {
 	EthereumControl string
 	SolanaControl   string
 	Momo            string // http://host:port of the mobile money sandbox
+	Messages        string // http://host:port of the page of messages
 	DatabaseURL     string
 	AdminEmail      string
 	AdminPass       string
@@ -124,46 +126,77 @@ func (s *seeder) logIn(ctx context.Context) (err error) {
 	return nil
 }
 
+// people makes the missing accounts: customers register and prove their numbers and addresses, everybody else is invited.
 func (s *seeder) people(ctx context.Context) error {
 	for _, p := range People() {
-		in := map[string]any{
-			"email": p.Email, "phone_number": p.Phone, "first_name": p.First, "last_name": p.Last,
-			"password": Password, "role": p.Role,
+		known, err := s.store.UserByEmail(ctx, p.Email)
+		if exchange.CodeOf(err) == exchange.CodeNotFound {
+			if p.Role == "customer" {
+				err = s.register(ctx, p)
+			} else {
+				err = s.invite(ctx, p)
+			}
+			if err == nil {
+				known, err = s.store.UserByEmail(ctx, p.Email)
+			}
 		}
-		if p.Vendor != "" {
-			in["vendor_id"] = s.ids[p.Vendor]
-		}
-		err := s.admin.Post(ctx, "/api/v1/auth/users", "", in, nil)
-		if problem, ok := errors.AsType[*client.Problem](err); err != nil && (!ok || problem.Status != http.StatusConflict) {
+		if err != nil {
 			return fmt.Errorf("account %s: %w", p.Email, err)
 		}
-		known, err := s.store.UserByEmail(ctx, p.Email)
-		if err != nil {
-			return err
-		}
 		s.ids[p.Email] = known.ID
-	}
-	return s.letIn(ctx)
-}
-
-// letIn has the first treasury officer confirm the other officers that the admin created. The first one needs no
-// confirmation.
-func (s *seeder) letIn(ctx context.Context) error {
-	for _, p := range People() {
-		if p.Role != "treasury" || p.Email == TreasuryEmail {
-			continue
-		}
-		if err := s.Confirm(ctx, s.ids[p.Email]); err != nil {
-			return fmt.Errorf("officer %s: %w", p.Email, err)
+		if !known.IsActive { // the first officer needs no second one
+			if err := s.Confirm(ctx, known.ID); err != nil {
+				return fmt.Errorf("officer %s: %w", p.Email, err)
+			}
 		}
 	}
 	return nil
+}
+
+// register registers a customer, whom the admin verifies.
+func (s *seeder) register(ctx context.Context, p Person) error {
+	in := map[string]any{"email": p.Email, "phone_number": p.Phone, "first_name": p.First, "last_name": p.Last, "password": Password}
+	for field, to := range map[string]string{"phone_number": p.Phone, "email": p.Email} {
+		var sent struct {
+			ID uuid.UUID `json:"id"`
+		}
+		if err := s.caller().Post(ctx, "/api/v1/users/verifications", "", map[string]any{field: to}, &sent); err != nil {
+			return err
+		}
+		text, err := s.message(ctx, strings.TrimPrefix(to, "+"), code)
+		if err != nil {
+			return err
+		}
+		in[strings.TrimSuffix(field, "_number")+"_verification"] = map[string]any{"id": sent.ID, "code": text}
+	}
+	var made account
+	if err := s.caller().Post(ctx, "/api/v1/users/register", "", in, &made); err != nil {
+		return err
+	}
+	return s.admin.Do(ctx, http.MethodPatch, "/api/v1/auth/users/"+made.ID.String(), "", map[string]any{"verified": true}, nil)
+}
+
+// invite invites a person, who accepts by the link.
+func (s *seeder) invite(ctx context.Context, p Person) error {
+	in := map[string]any{"email": p.Email, "phone_number": p.Phone, "first_name": p.First, "last_name": p.Last, "role": p.Role}
+	if p.Vendor != "" {
+		in["vendor_id"] = s.ids[p.Vendor]
+	}
+	if err := s.admin.Post(ctx, "/api/v1/auth/invitations", "", in, nil); err != nil {
+		return err
+	}
+	token, err := s.message(ctx, p.Email, link)
+	if err != nil {
+		return err
+	}
+	return s.caller().Accept(ctx, token, Password)
 }
 
 // change is a change that waits for a second officer.
 type change struct {
 	ID        uuid.UUID  `json:"id"`
 	SubjectID *uuid.UUID `json:"subject_id"`
+	Digest    string     `json:"digest"`
 }
 
 // Confirm has the first treasury officer confirm the admin's proposal about a user, or with uuid.Nil the one about
@@ -183,7 +216,7 @@ func (w Stack) Confirm(ctx context.Context, about uuid.UUID) error {
 		if (c.SubjectID == nil) != (about == uuid.Nil) || (c.SubjectID != nil && *c.SubjectID != about) {
 			continue
 		}
-		if err := officer.Post(ctx, "/api/v1/auth/approvals/changes/"+c.ID.String()+"/confirm", "confirm-"+c.ID.String(), nil, nil); err != nil {
+		if err := officer.Post(ctx, "/api/v1/auth/approvals/changes/"+c.ID.String()+"/confirm", "confirm-"+c.ID.String(), map[string]any{"digest": c.Digest}, nil); err != nil {
 			return err
 		}
 	}

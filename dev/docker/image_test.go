@@ -199,7 +199,7 @@ func secretsFor(database string) map[string]string {
 	return map[string]string{
 		"client_certificate": certificate, "client_key": private,
 		"database_url": database, "admin_password": "a long password of the first admin",
-		"payload_keys": payloadKeys("payload_keys_flows"), "token_keys": "k1:" + key("a1"), "peppers": "p1:" + key("b2"), "audit_keys": "a1:" + key("a7"),
+		"payload_keys": payloadKeys("payload_keys_flows"), "token_keys": "k1:" + key("a1"), "peppers": "p1:" + key("b2"), "smtp_url": "smtps://kivuko:secret@mail.example:465", "sms_key": "secret", "audit_keys": "a1:" + key("a7"),
 		"momo_consumer_key": "key", "momo_consumer_secret": "secret", "momo_passkey": "pass", "momo_security_credential": "sealed",
 		"momo_callback_key": key("d4"), "momo_standing_token": key("e5"), "tron_api_key": "", "ethereum_nodes": "https://127.0.0.1:1/key",
 		"solana_nodes": "https://127.0.0.1:1/key", "screening_token": "token", "rates_token": "token", "vault_token": "token", "webhook_keys": "w1:" + key("f6"),

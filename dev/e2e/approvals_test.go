@@ -24,23 +24,12 @@ type ticket struct {
 	Signal     string `json:"signal"`
 }
 
-// ask has an officer request a token, confirmed with the PIN.
+// ask has an officer request a token.
 func (w *harness) ask(t *testing.T, officer *client.Client, f sent) (ticket, error) {
 	t.Helper()
-	const pin = "73915"
-	var me struct {
-		ID uuid.UUID `json:"id"`
-	}
-	if err := officer.Get(t.Context(), "/api/v1/auth/user/me", &me); err != nil {
-		t.Fatal(err)
-	}
-	in := map[string]any{"pin": pin, "password": demo.Password}
-	if err := officer.Do(t.Context(), http.MethodPut, "/api/v1/auth/user/id/"+me.ID.String()+"/pin", "", in, nil); err != nil {
-		t.Fatal(err)
-	}
 	var got ticket
 	err := officer.Post(t.Context(), "/api/v1/auth/approvals/tokens", "", map[string]any{
-		"object_type": "transfer", "object_id": f.ID, "action": "approve", "amount": f.Amount, "digest": f.Digest, "pin": pin,
+		"object_type": "transfer", "object_id": f.ID, "action": "approve", "amount": f.Amount, "digest": f.Digest,
 	}, &got)
 	return got, err
 }

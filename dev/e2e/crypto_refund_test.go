@@ -124,25 +124,14 @@ func (w *harness) agreed(t *testing.T, o order) {
 	t.Helper()
 	w.parkedWith(t, workflows.OffRampID(o.ID), workflows.ReasonRefundSecond)
 	w.notSentBack(t, o)
-	refund := w.refundOf(t, o)
-	path, seen := "/api/v1/auth/refunds/"+refund.String()+"/approve", w.seenRefund(t, refund)
-	if err := insist(t.Context(), w.operator(t), path, uuid.NewString(), seen, nil); !is(err, http.StatusConflict) && !is(err, http.StatusForbidden) {
+	path := "/api/v1/auth/refunds/" + w.refundOf(t, o).String() + "/approve"
+	if err := insist(t.Context(), w.operator(t), path, uuid.NewString(), seen(t, w.operator(t), path), nil); !is(err, http.StatusConflict) && !is(err, http.StatusForbidden) {
 		t.Errorf("the response to the requester's own approval: %v", err)
 	}
 	w.notSentBack(t, o)
-	if err := insist(t.Context(), w.as(t, secondOfficer), path, uuid.NewString(), seen, nil); err != nil {
+	if err := insist(t.Context(), w.as(t, secondOfficer), path, uuid.NewString(), seen(t, w.as(t, secondOfficer), path), nil); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// seenRefund is the body of a decision about a refund as it is now.
-func (w *harness) seenRefund(t *testing.T, id uuid.UUID) map[string]any {
-	t.Helper()
-	var digest string
-	if err := w.db.QueryRowContext(t.Context(), `SELECT digest FROM refunds WHERE id = $1`, id).Scan(&digest); err != nil {
-		t.Fatal(err)
-	}
-	return map[string]any{"digest": digest}
 }
 
 // refundOf returns the refund of a sale's crypto.

@@ -252,7 +252,7 @@ func (w *harness) hurry(ctx context.Context) error {
 func (w *harness) seed() demo.Stack {
 	d := demo.Stack{
 		API: w.api(), TronControl: "http://" + w.stack.Addresses.TronControl, EthereumControl: "http://" + w.stack.Addresses.EthereumControl,
-		Momo: w.momo(), DatabaseURL: w.stack.ProductDatabase(), AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword,
+		Momo: w.momo(), Messages: "http://" + w.stack.Addresses.Messages, DatabaseURL: w.stack.ProductDatabase(), AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword,
 		Say: w.stack.Supervisor.Say,
 	}
 	if w.stack.Solana() {

@@ -55,10 +55,10 @@ func secondAsked(t *testing.T, w *harness, b *saleScenario, tr *trial) {
 
 func refundDecided(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	secondAsked(t, w, b, tr)
-	refund := w.refundOf(t, tr.order)
-	seen := w.seenRefund(t, refund)
+	path := "/api/v1/auth/refunds/" + w.refundOf(t, tr.order).String() + "/approve"
+	asSeen := seen(t, w.as(t, secondOfficer), path)
 	arm()
-	tr.background(t, w.as(t, secondOfficer), "/api/v1/auth/refunds/"+refund.String()+"/approve", uuid.NewString(), seen, nil)
+	tr.background(t, w.as(t, secondOfficer), path, uuid.NewString(), asSeen, nil)
 }
 
 // refundPretended sends a decision without a valid token.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -399,6 +400,19 @@ func insist(ctx context.Context, c *client.Client, path, key string, in, out any
 		return nil
 	})
 	return errors.Join(err, final)
+}
+
+// seen is a decision about the object of a path such as …/refunds/{id}/approve, with the digest of the object as it is.
+func seen(t *testing.T, c *client.Client, path string) map[string]any {
+	t.Helper()
+	var object struct {
+		Digest   string `json:"digest"`
+		Approval string `json:"approval_digest"`
+	}
+	if err := c.Get(t.Context(), path[:strings.LastIndex(path, "/")], &object); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{"digest": cmp.Or(object.Digest, object.Approval)}
 }
 
 // walletScenario makes another wallet of the customer.

@@ -118,7 +118,7 @@ func (w *harness) houseLimits(t *testing.T, in map[string]any) {
 	}
 	for _, c := range waits.Changes {
 		path := "/api/v1/auth/approvals/changes/" + c.ID.String() + "/confirm"
-		if err := insist(t.Context(), w.operator(t), path, uuid.NewString(), nil, nil); err != nil {
+		if err := insist(t.Context(), w.operator(t), path, uuid.NewString(), seen(t, w.operator(t), path), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -316,22 +316,12 @@ func (w *harness) pending(t *testing.T, tr *trial) {
 	w.transferIs(t, tr, "pending_approval")
 }
 
-// seenTransfer is the body of a decision about a transfer.
-func (w *harness) seenTransfer(t *testing.T, id uuid.UUID) map[string]any {
-	t.Helper()
-	var digest string
-	if err := w.db.QueryRowContext(t.Context(), `SELECT digest FROM transfers WHERE id = $1`, id).Scan(&digest); err != nil {
-		t.Fatal(err)
-	}
-	return map[string]any{"digest": digest}
-}
-
 // decided makes an officer approve.
 func decided(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.pending(t, tr)
-	seen := w.seenTransfer(t, tr.transfer.ID)
+	asSeen := seen(t, w.operator(t), "/api/v1/auth/transfers/"+tr.transfer.ID.String()+"/approve")
 	arm()
-	tr.verb(t, w.operator(t), "approve", seen)
+	tr.verb(t, w.operator(t), "approve", asSeen)
 }
 
 func countedOnce(t *testing.T, w *harness, tr *trial) {
@@ -355,7 +345,7 @@ func decideNow(t *testing.T, w *harness, tr *trial) {
 	if f := w.transferIs(t, tr, "pending_approval"); f.Given != 0 {
 		t.Errorf("%d decisions were counted", f.Given)
 	}
-	tr.verb(t, w.operator(t), "approve", w.seenTransfer(t, tr.transfer.ID))
+	tr.verb(t, w.operator(t), "approve", seen(t, w.operator(t), "/api/v1/auth/transfers/"+tr.transfer.ID.String()+"/approve"))
 	tr.answered(t)
 }
 

@@ -95,7 +95,8 @@ func (w *harness) stray(t *testing.T, meant, used demo.Node) {
 	if err := w.db.QueryRowContext(ctx, `SELECT id FROM refunds WHERE exception_id = $1`, x.ID).Scan(&refund); err != nil {
 		t.Fatal(err)
 	}
-	if err := insist(ctx, w.as(t, secondOfficer), "/api/v1/auth/refunds/"+refund.String()+"/approve", uuid.NewString(), w.seenRefund(t, refund), nil); err != nil {
+	approve := "/api/v1/auth/refunds/" + refund.String() + "/approve"
+	if err := insist(ctx, w.as(t, secondOfficer), approve, uuid.NewString(), seen(t, w.as(t, secondOfficer), approve), nil); err != nil {
 		t.Fatal(err)
 	}
 	w.exception(t, o.ID, "wrong_network", "refunded", brought.String())

@@ -126,7 +126,7 @@ func (w *harness) fill(ctx context.Context) error {
 	}
 	a := w.stack.Addresses
 	seed := demo.Stack{
-		API: "http://" + a.API, TronControl: "http://" + a.TronControl, EthereumControl: "http://" + a.EthereumControl, Momo: "http://" + a.Momo,
+		API: "http://" + a.API, TronControl: "http://" + a.TronControl, EthereumControl: "http://" + a.EthereumControl, Momo: "http://" + a.Momo, Messages: "http://" + a.Messages,
 		DatabaseURL: w.stack.ProductDatabase(), AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: w.stack.Supervisor.Say,
 	}
 	if w.stack.Solana() {

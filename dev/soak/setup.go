@@ -86,7 +86,7 @@ func (w *harness) priced(ctx context.Context) error {
 	}
 	return w.insist(ctx, secondEmail, func(ctx context.Context, c *client.Client) error {
 		for _, change := range waits.Changes {
-			if err := c.Post(ctx, "/api/v1/auth/approvals/changes/"+change.ID.String()+"/confirm", newKey(), nil, nil); err != nil {
+			if err := c.Decide(ctx, "/api/v1/auth/approvals/changes/"+change.ID.String()+"/confirm", newKey(), nil, nil); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kivuko/dev/messages"
 	"kivuko/dev/nodes/ethereum"
 	"kivuko/dev/nodes/tron"
 	"kivuko/momo/sandbox"
@@ -24,6 +25,11 @@ const (
 	AdminPhone    = "+254700000001"
 	AdminPassword = "shillings for tokens, admin"
 )
+
+func portOf(address string) string {
+	_, port, _ := strings.Cut(address, ":")
+	return port
+}
 
 // baseEnvironment returns our own environment without the product's variables, which only
 // ProductEnvironment sets.
@@ -40,6 +46,7 @@ var secretsOf = map[string][]string{
 	"MOMO_PASSKEY":      {ProcessWorker("momo"), ProcessRegister},
 	"MOMO_SECURITY_":    {ProcessWorker("momo"), ProcessRegister},
 	"MOMO_STANDING_":    {ProcessAPI, ProcessWorker("momo"), ProcessRegister},
+	"NOTIFY_":           {ProcessAPI},
 	"WEBHOOK_KEYS":      {ProcessAPI, ProcessWorker("webhooks")},
 	"ADMIN_":            {ProcessMigrate},
 	"AUDIT_":            {ProcessWorker("flows"), ProcessAuditVerify},
@@ -67,7 +74,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"MASTER_KEY":   "file://" + filepath.Join(s.State, "master.key"),
 
 		"API_LISTEN":     s.Addresses.API,
-		"API_PUBLIC_URL": "http://" + s.Addresses.API,
+		"API_PUBLIC_URL": "http://localhost:" + portOf(s.Addresses.API), // a passkey's host can't be an address
 		"API_TOKEN_KEYS": "dev:" + developmentKey("token"),
 		"API_PEPPERS":    "dev:" + developmentKey("pepper"),
 		"API_SPOOL_DIR":  filepath.Join(s.State, "spool"),
@@ -97,6 +104,11 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"ETHEREUM_DEVELOPMENT":  "true",
 		"ETHEREUM_POLL":         ethereum.DefaultBlockInterval.String(),
 		"SENDING_STUCK_TIMEOUT": "15s", // blocks come every second here
+
+		"NOTIFY_SMTP_URL":     "smtp+plain://" + s.Addresses.Mail,
+		"NOTIFY_SMS_URL":      "http://" + s.Addresses.Messages,
+		"NOTIFY_SMS_USERNAME": messages.Username,
+		"NOTIFY_SMS_KEY":      messages.APIKey,
 
 		"MOMO_BASE_URL":            "http://" + s.Addresses.Momo,
 		"MOMO_CALLBACK_URL":        "http://" + s.Addresses.API + "/api/v1/callbacks/momo",

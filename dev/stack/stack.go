@@ -80,6 +80,7 @@ type Addresses struct {
 	SolanaRPC, SolanaWS    string // JSON-RPC over HTTP, and its subscriptions
 	SolanaControl          string // the node's fault switches
 	Momo                   string // the gateway, its page and its fault switches
+	Messages, Mail         string // the page of messages with the SMS service, and the mail server
 }
 
 // note is a line of the summary that is printed when the stack is up.
@@ -145,6 +146,8 @@ func assign(path string, anyPort bool) (a Addresses, elsewhere []string, err err
 		{"solana-ws", 8900, &a.SolanaWS},
 		{"solana-control", 8901, &a.SolanaControl},
 		{"momo", 8070, &a.Momo},
+		{"messages", 8071, &a.Messages},
+		{"mail", 8025, &a.Mail},
 	} {
 		if anyPort {
 			p.preferred = 0

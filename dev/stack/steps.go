@@ -23,6 +23,7 @@ const (
 	ProcessEthereum = "ethereum"
 	ProcessSolana   = "solana"
 	ProcessMomo     = "momo"
+	ProcessMessages = "messages"
 	ProcessAPI      = "api"
 	ProcessMigrate  = "migrate"
 	// ProcessAuditVerify checks the audit log and ends.
@@ -50,6 +51,7 @@ func Infrastructure() []Step {
 		{"Ethereum network", startEthereum},
 		{"Solana network", startSolana},
 		{"mobile money sandbox", startMomo},
+		{"page of messages", startMessages},
 	}
 }
 
@@ -208,6 +210,18 @@ func startEthereum(ctx context.Context, s *Stack) error {
 		Ready: supervisor.HTTP("http://" + s.Addresses.EthereumControl + "/state"),
 	})
 	s.Note("Ethereum node", fmt.Sprintf("http://%s, ws://%s", s.Addresses.EthereumRPC, s.Addresses.EthereumRPC))
+	return err
+}
+
+func startMessages(ctx context.Context, s *Stack) error {
+	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
+		Name:  ProcessMessages,
+		Path:  s.Self,
+		Args:  []string{"messages", "--listen", s.Addresses.Messages, "--smtp", s.Addresses.Mail},
+		Env:   s.baseEnvironment(),
+		Ready: supervisor.TCP(s.Addresses.Mail),
+	})
+	s.Note("messages to people", "http://"+s.Addresses.Messages)
 	return err
 }
 
