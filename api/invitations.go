@@ -215,7 +215,7 @@ func (s *server) openInvitation(c *call) error {
 	if err != nil {
 		return err
 	}
-	wire, err := s.ask(c, exchange.ChallengeInvitation, i.UserID, uuid.Nil, options.Response, terms)
+	wire, err := s.challenge(c, exchange.ChallengeInvitation, i.UserID, uuid.Nil, options.Response, terms)
 	if err != nil {
 		return err
 	}

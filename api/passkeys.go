@@ -75,8 +75,8 @@ type wireChallenge struct {
 	Options   any       `json:"options"`
 }
 
-// ask stores a challenge and answers with it.
-func (s *server) ask(c *call, purpose exchange.ChallengePurpose, user, session uuid.UUID, options any, terms *webauthn.SessionData) (wireChallenge, error) {
+// challenge stores a challenge and answers with it.
+func (s *server) challenge(c *call, purpose exchange.ChallengePurpose, user, session uuid.UUID, options any, terms *webauthn.SessionData) (wireChallenge, error) {
 	raw, err := json.Marshal(terms)
 	if err != nil {
 		return wireChallenge{}, err
@@ -166,7 +166,7 @@ func (s *server) passkeyOptions(c *call) error {
 	if err != nil {
 		return err
 	}
-	wire, err := s.ask(c, exchange.ChallengeEnrol, c.who.UserID, c.who.SessionID, options.Response, terms)
+	wire, err := s.challenge(c, exchange.ChallengeEnrol, c.who.UserID, c.who.SessionID, options.Response, terms)
 	if err != nil {
 		return err
 	}

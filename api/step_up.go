@@ -63,7 +63,7 @@ func (s *server) stepUpOptions(c *call) error {
 	if err != nil {
 		return err
 	}
-	wire, err := s.ask(c, exchange.ChallengeStepUp, c.who.UserID, c.who.SessionID, options.Response, terms)
+	wire, err := s.challenge(c, exchange.ChallengeStepUp, c.who.UserID, c.who.SessionID, options.Response, terms)
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 
 		"WEBHOOK_KEYS": "dev:" + developmentKey("webhook"),
 
-		"AUDIT_KEYS":      "dev:" + developmentKey("audit"),
+		"AUDIT_KEYS": "dev:" + developmentKey("audit"),
 		"AUDIT_HEAD": filepath.Join(s.State, "audit.head"),
 
 		"ADMIN_EMAIL":    AdminEmail,
