@@ -18,25 +18,33 @@ type Repaired struct {
 // resumeAfter is how long a row must be unchanged before its flow is looked for: a step that changes it may be under way.
 const resumeAfter = 10 * time.Minute
 
+// resumePages is how many pages of live rows one run compares before it continues as new.
+const resumePages = 100
+
 // RepairParked makes the list of parked flows agree with the flows' search attributes, and starts the missing flows of live
-// rows. A schedule starts it.
-func RepairParked(ctx workflow.Context) (Repaired, error) {
+// rows. A schedule starts it, without an input: that is the place where a run before this one stopped comparing rows.
+func RepairParked(ctx workflow.Context, in activities.ResumeInput) (Repaired, error) {
 	var done Repaired
-	var err error
-	if done.RepairedParked, err = fetch(ctx, database, "Compare the list of parked flows with Temporal's", orders.RepairParked); err != nil {
-		return done, err
+	if in == (activities.ResumeInput{}) {
+		var err error
+		if done.RepairedParked, err = fetch(ctx, database, "Compare the list of parked flows with Temporal's", orders.RepairParked); err != nil {
+			return done, err
+		}
+		if workflow.GetVersion(ctx, "resume", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+			return done, nil
+		}
+		in.Since = workflow.Now(ctx).Add(-resumeAfter)
 	}
-	if workflow.GetVersion(ctx, "resume", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return done, nil
-	}
-	in := activities.ResumeInput{Since: workflow.Now(ctx).Add(-resumeAfter)}
-	for more := true; more; {
+	for range resumePages {
 		page, err := step(ctx, database, "Compare the live rows with their flows", orders.ResumeFlows, in)
 		if err != nil {
 			return done, err
 		}
 		done.Gone, done.Started = done.Gone+page.Gone, done.Started+page.Started
-		in.After, in.Gone, more = page.After, done.Gone, page.More
+		in.After, in.Gone = page.After, in.Gone+page.Gone
+		if !page.More {
+			return done, nil
+		}
 	}
-	return done, nil
+	return done, goOn(ctx, TypeRepairParked, in)
 }
