@@ -174,8 +174,9 @@ func (t unitTx) addressRefund(ctx context.Context, o exchange.Order, before exch
 	})
 }
 
-const readRequestOf = `SELECT address, reason, requested_by FROM refund_requests r WHERE id = $1 AND
-    (order_id = (SELECT order_id FROM refunds WHERE id = $2) OR exception_id = (SELECT exception_id FROM refunds WHERE id = $2))`
+const readRequestOf = `
+SELECT r.address, r.reason, r.requested_by, u.role FROM refund_requests r JOIN users u ON u.id = r.requested_by
+WHERE r.id = $1 AND (r.order_id = (SELECT order_id FROM refunds WHERE id = $2) OR r.exception_id = (SELECT exception_id FROM refunds WHERE id = $2))`
 
 // AddressRefund sends a refund to the address of an officer's request, when it has no address or an unusable one. A
 // payment approved for the old address is given up, and the refund waits for another officer's approval.
