@@ -26,14 +26,15 @@ func TestDatabaseGuardsTermsOfTransfers(t *testing.T) {
 				values[i] = change[c]
 			}
 		}
-		id := storetest.NewID(t).String()
+		newID := storetest.NewID(t)
+		values[len(columns)-1] = "'" + storetest.CopyIntent(t, p.store, "transfers", f.ID, newID).String() + "'::uuid"
 		tx, err := storetest.Owner(t, p.store).BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback() }() // nothing is to stay
 		_, err = tx.ExecContext(t.Context(), `INSERT INTO transfers (`+strings.Join(columns, ", ")+`)
-			SELECT `+strings.Replace(strings.Join(values, ", "), "id", "'"+id+"'::uuid", 1)+` FROM transfers WHERE id = '`+f.ID.String()+`'`)
+			SELECT `+strings.Replace(strings.Join(values, ", "), "id", "'"+newID.String()+"'::uuid", 1)+` FROM transfers WHERE id = '`+f.ID.String()+`'`)
 		return err
 	}
 	fresh := func(more ...string) map[string]string {

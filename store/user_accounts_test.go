@@ -274,12 +274,14 @@ func TestWallets(t *testing.T) {
 	if !first.IsDefault || second.IsDefault {
 		t.Errorf("defaults %t and %t", first.IsDefault, second.IsDefault)
 	}
-	request := exchange.WalletRequest{ID: first.ID, OwnerType: first.OwnerType, OwnerID: u.ID, Network: first.Network}
+	request := exchange.WalletRequest{
+		ID: first.ID, OwnerType: first.OwnerType, OwnerID: u.ID, Network: first.Network, Asset: first.Asset, Type: first.Type, CreatedBy: u.ID,
+	}
 	again, err := storetest.CreateWallet(ctx, s, request, "Tanother-address-of-a-retry", exchange.SealedKey{})
 	if err != nil || again != first {
 		t.Errorf("created again %+v, %v", again, err)
 	}
-	request.OwnerID = uuid.New()
+	request.CreatedBy = storetest.User(t, s, exchange.RoleCustomer).ID
 	_, err = storetest.CreateWallet(ctx, s, request, "Tanother-address-of-a-retry", exchange.SealedKey{})
 	wantFault(t, err, exchange.CodeConflict)
 	own := store.ViewOf(storetest.PrincipalOf(u), exchange.ActReadWallets)

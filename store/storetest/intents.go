@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"maps"
 	"testing"
 
 	"github.com/google/uuid"
@@ -12,9 +13,13 @@ import (
 
 // The functions of this file do what the API and a flow do together: they write down an intent and carry it out.
 
-// Ask writes down an intent, whose id is the request's, and returns what its flow passes to the store.
+// Ask writes down an intent, whose id is the request's, and returns what its flow passes to the store. It refuses other terms
+// than those of the first request with the id: a test that asks for something else needs another id.
 func Ask(ctx context.Context, s *store.Store, kind exchange.IntentKind, request, object uuid.UUID, terms exchange.Terms, by exchange.Principal) (exchange.Asked, error) {
 	i, err := s.SaveIntent(ctx, exchange.Intent{ID: request, Kind: kind, ObjectID: object, By: by, Terms: terms})
+	if err == nil && !maps.Equal(i.Terms, terms) {
+		err = exchange.Errorf(exchange.CodeInternal, "the test asks for something else under an old id: %v, not %v", terms, i.Terms)
+	}
 	return exchange.Asked{IntentID: i.ID, Flow: i.Flow()}, err
 }
 
