@@ -22,6 +22,10 @@ func (s *attemptsOf) UseCommand(context.Context, uuid.UUID, string, uuid.UUID) (
 	return exchange.OperatorCommand{Note: "UKLMANUAL1"}, nil
 }
 
+func (s *attemptsOf) Acting(context.Context, exchange.Asked) (exchange.Principal, error) {
+	return exchange.Principal{}, nil
+}
+
 func (s *attemptsOf) ReceiptNeedsSecond(context.Context, exchange.MomoObject, string) (bool, error) {
 	return false, nil
 }
