@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -198,8 +199,12 @@ func dialTemporal(p process, metrics prometheus.Registerer) (client.Client, erro
 	if err != nil {
 		return nil, err
 	}
+	var overTLS *tls.Config
+	if p.config.Temporal.TLS {
+		overTLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
 	return worker.DialLazy(worker.ClientConfig{
-		Address: p.config.Temporal.Address, Namespace: p.config.Temporal.Namespace, TLS: p.config.Temporal.TLS,
+		Address: p.config.Temporal.Address, Namespace: p.config.Temporal.Namespace, TLS: overTLS,
 		Certificate: p.config.Temporal.Certificate, PrivateKey: p.config.Temporal.PrivateKey,
 		APIKey: p.config.Temporal.APIKey, Keys: payloadKeys(p.config), Identity: fmt.Sprintf("kivuko@%s:%d", host, os.Getpid()),
 		Logger: p.log, Metrics: metrics, Dial: crash.Dial(),

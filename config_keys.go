@@ -142,7 +142,7 @@ const developmentMark = "kivuko development key "
 // Production refuses them by value.
 func developmentKeys() map[string]HexKey {
 	keys := map[string]HexKey{}
-	for _, name := range []string{"token", "payload", "pepper", "callback", "webhook", "standing", "audit"} {
+	for _, name := range []string{"token", "payload", "payload momo", "payload chain", "payload signer", "payload webhooks", "pepper", "callback", "webhook", "standing", "audit"} {
 		sum := sha256.Sum256([]byte(developmentMark + name))
 		keys[name] = sum[:]
 	}

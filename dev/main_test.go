@@ -158,7 +158,11 @@ func TestInfrastructureSurvivesCrashesAndRestarts(t *testing.T) {
 	}
 	crashDatabase(t, s, dsn)
 	mainJobFails(t, s, said)
-	if err := temporal.Ready(t.Context(), addresses.Temporal); err != nil {
+	overTLS, err := stack.TLS(s.Tools())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := temporal.Ready(t.Context(), addresses.Temporal, overTLS); err != nil {
 		t.Fatal(err)
 	}
 

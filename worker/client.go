@@ -22,7 +22,7 @@ import (
 type ClientConfig struct {
 	Address   string
 	Namespace string
-	TLS       bool
+	TLS       *tls.Config // nil: no TLS, unless the variables ask for it
 	// The certificate and its private key (PEM) that show Temporal which process this is; empty: none of our own.
 	Certificate, PrivateKey string
 	APIKey                  string
@@ -54,8 +54,8 @@ func clientOptions(c ClientConfig) (client.Options, error) {
 	if c.Namespace != "" {
 		options.Namespace = c.Namespace
 	}
-	if c.TLS && options.ConnectionOptions.TLS == nil {
-		options.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.TLS != nil && options.ConnectionOptions.TLS == nil {
+		options.ConnectionOptions.TLS = c.TLS
 	}
 	if c.Certificate != "" {
 		own, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.PrivateKey))

@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +26,6 @@ import (
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
-	"kivuko/worker"
 )
 
 // Intervals and amounts.
@@ -146,39 +143,16 @@ func (w *harness) fill(ctx context.Context) error {
 	if w.store, err = store.Open(ctx, w.stack.ProductDatabase(), store.Options{MaxConns: 2}); err != nil {
 		return err
 	}
-	env := w.stack.ProductEnvironment(stack.ProcessAPI)
-	if w.temporal, err = Dial(func(name string) string { return lookup(env, name) }); err != nil {
+	if w.temporal, err = stack.Dial(w.stack.Tools(), "bench"); err != nil {
 		return err
 	}
 	if err := w.liftRates(ctx); err != nil {
 		return fmt.Errorf("task queue rates: %w", err)
 	}
-	if _, err := w.stack.Supervisor.Start(ctx, supervisor.Spec{Name: processBare, Path: w.Self, Args: []string{"bare-worker"}, Env: env}); err != nil {
+	if _, err := w.stack.Supervisor.Start(ctx, supervisor.Spec{Name: processBare, Path: w.Self, Args: []string{"bare-worker"}, Env: w.stack.ProductEnvironment(stack.ProcessAPI)}); err != nil {
 		return err
 	}
 	return w.supply(ctx)
-}
-
-func lookup(env []string, name string) string {
-	for _, kv := range env {
-		if value, ok := strings.CutPrefix(kv, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-// Dial returns a client of the stack's Temporal with the product's keys; get reads the product's environment.
-func Dial(get func(name string) string) (temporal.Client, error) {
-	id, digits, _ := strings.Cut(get("KIVUKO_TEMPORAL_PAYLOAD_KEYS"), ":")
-	secret, err := hex.DecodeString(digits)
-	if err != nil || len(secret) == 0 {
-		return nil, errors.New("KIVUKO_TEMPORAL_PAYLOAD_KEYS is not set")
-	}
-	return worker.DialLazy(worker.ClientConfig{
-		Address: get("KIVUKO_TEMPORAL_ADDRESS"), Namespace: namespace,
-		Keys: []worker.Key{{ID: id, Secret: secret}}, Identity: "bench",
-	})
 }
 
 // liftRates removes the rate limits of the task queues, which protect the operator and the nodes.

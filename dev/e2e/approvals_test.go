@@ -9,6 +9,7 @@ import (
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
+	"kivuko/dev/stack"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/workflows"
@@ -37,7 +38,13 @@ func (w *harness) ask(t *testing.T, officer *client.Client, f sent) (ticket, err
 // webUI returns a client that sends signals as Temporal's Web UI does: the typed text as plain JSON.
 func (w *harness) webUI(t *testing.T) temporal.Client {
 	t.Helper()
-	c, err := temporal.Dial(temporal.Options{HostPort: w.stack.Addresses.Temporal, Namespace: "kivuko"})
+	overTLS, err := stack.TLS(w.stack.Tools())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := temporal.Dial(temporal.Options{
+		HostPort: w.stack.Addresses.Temporal, Namespace: "kivuko", ConnectionOptions: temporal.ConnectionOptions{TLS: overTLS},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

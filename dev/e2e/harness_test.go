@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,7 +23,6 @@ import (
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
-	"kivuko/worker"
 )
 
 // Short intervals where the product only waits.
@@ -262,24 +259,7 @@ func (w *harness) seed() demo.Stack {
 }
 
 // dial returns a client of Temporal with the product's keys.
-func (w *harness) dial() (client.Client, error) {
-	const name = "KIVUKO_TEMPORAL_PAYLOAD_KEYS="
-	for _, kv := range w.stack.ProductEnvironment(stack.ProcessAPI) {
-		value, ok := strings.CutPrefix(kv, name)
-		if !ok {
-			continue
-		}
-		id, digits, _ := strings.Cut(value, ":")
-		secret, err := hex.DecodeString(digits)
-		if err != nil {
-			return nil, err
-		}
-		return worker.DialLazy(worker.ClientConfig{
-			Address: w.stack.Addresses.Temporal, Namespace: "kivuko", Keys: []worker.Key{{ID: id, Secret: secret}}, Identity: "e2e",
-		})
-	}
-	return nil, errors.New(name + " is not set")
-}
+func (w *harness) dial() (client.Client, error) { return stack.Dial(w.stack.Tools(), "e2e") }
 
 // meet finds the users of the seed, the vendor's wallet and its offer, and tops up the wallet's gas.
 func (w *harness) meet(ctx context.Context) error {

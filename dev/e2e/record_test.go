@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -171,18 +169,11 @@ func (r *recorder) late(t *testing.T) {
 
 // codec returns a codec with the payload keys of the product.
 func (w *harness) codec() (*worker.Codec, error) {
-	const name = "KIVUKO_TEMPORAL_PAYLOAD_KEYS="
-	for _, kv := range w.stack.ProductEnvironment(stack.ProcessAPI) {
-		if value, ok := strings.CutPrefix(kv, name); ok {
-			id, digits, _ := strings.Cut(value, ":")
-			secret, err := hex.DecodeString(digits)
-			if err != nil {
-				return nil, err
-			}
-			return worker.NewCodec([]worker.Key{{ID: id, Secret: secret}})
-		}
+	keys, err := stack.PayloadKeys(w.stack.Tools())
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New(name + " is not set")
+	return worker.NewCodec(keys)
 }
 
 // watched records the deposit watch, which never ends, after it has reported at least once.

@@ -55,7 +55,13 @@ func (w *harness) setUp(ctx context.Context) (err error) {
 			return fmt.Errorf("the wallet to sell from on %s: %w", n.Network, err)
 		}
 	}
-	w.temporal, err = temporal.DialContext(ctx, temporal.Options{HostPort: w.stack.Addresses.Temporal, Namespace: "kivuko", Logger: quietLog{}})
+	overTLS, err := stack.TLS(w.stack.Tools())
+	if err != nil {
+		return err
+	}
+	w.temporal, err = temporal.DialContext(ctx, temporal.Options{
+		HostPort: w.stack.Addresses.Temporal, Namespace: "kivuko", Logger: quietLog{}, ConnectionOptions: temporal.ConnectionOptions{TLS: overTLS},
+	})
 	return err
 }
 

@@ -10,10 +10,12 @@ import (
 	"strconv"
 	"strings"
 
+	"kivuko/dev/certificates"
 	"kivuko/dev/messages"
 	"kivuko/dev/nodes/ethereum"
 	"kivuko/dev/nodes/tron"
 	"kivuko/momo/sandbox"
+	"kivuko/worker"
 )
 
 // productDatabase is the product's own database.
@@ -54,8 +56,14 @@ var secretsOf = map[string][]string{
 	"API_TOKEN_KEYS":    {ProcessAPI},
 }
 
-// needs reports whether a process gets a variable.
-func needs(process, variable string) bool {
+// needs reports whether a process gets a variable. Only who uses Temporal has a certificate and payload keys.
+func (s *Stack) needs(process, variable string) bool {
+	switch variable {
+	case "TEMPORAL_CERTIFICATE_FILE", "TEMPORAL_PRIVATE_KEY_FILE":
+		return slices.Contains(s.identities(), process)
+	case "TEMPORAL_PAYLOAD_KEYS":
+		return process == ProcessCodec || slices.Contains(s.identities(), process)
+	}
 	for prefix, processes := range secretsOf {
 		if strings.HasPrefix(variable, prefix) {
 			return slices.Contains(processes, process)
@@ -71,7 +79,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 	variables := map[string]string{
 		"MODE":         "local",
 		"DATABASE_URL": s.Postgres.RoleDSN(productDatabase, string(roleOf(process))),
-		"MASTER_KEY":   "file://" + filepath.Join(s.State, "master.key"),
+		"MASTER_KEY":   "file://" + filepath.Join(s.State, "master-"+networkOf(process)+".key"),
 
 		"API_LISTEN":     s.Addresses.API,
 		"API_PUBLIC_URL": "http://localhost:" + portOf(s.Addresses.API), // a passkey's host can't be an address
@@ -81,7 +89,8 @@ func (s *Stack) ProductEnvironment(process string) []string {
 
 		"TEMPORAL_ADDRESS":      s.Addresses.Temporal,
 		"TEMPORAL_NAMESPACE":    "kivuko",
-		"TEMPORAL_PAYLOAD_KEYS": "dev:" + developmentKey("payload"),
+		"TEMPORAL_PAYLOAD_KEYS": payloadKeys(process),
+		"TEMPORAL_TLS":          "true",
 		"WORKER_PROMOTE":        "true",
 		// One name for every build: this build continues the open flows of earlier ones.
 		"WORKER_BUILD_ID": "local",
@@ -132,6 +141,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"ADMIN_PHONE":    AdminPhone,
 		"ADMIN_PASSWORD": AdminPassword,
 	}
+	variables["TEMPORAL_CERTIFICATE_FILE"], variables["TEMPORAL_PRIVATE_KEY_FILE"] = certificates.Files(s.certificates(), process)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, value := range s.extra {
@@ -140,13 +150,38 @@ func (s *Stack) ProductEnvironment(process string) []string {
 	for _, n := range s.Without {
 		maps.DeleteFunc(variables, func(name, _ string) bool { return strings.HasPrefix(name, strings.ToUpper(string(n))+"_") })
 	}
-	env := s.baseEnvironment()
+	servers, _ := certificates.Authorities(s.certificates())
+	env := append(s.baseEnvironment(), authorityVariable+"="+servers)
 	for name, value := range variables {
-		if needs(process, name) {
+		if s.needs(process, name) {
 			env = append(env, "KIVUKO_"+name+"="+value)
 		}
 	}
 	return env
+}
+
+// networkOf is the network of a process's queue; "" for one of no network.
+func networkOf(process string) string {
+	_, network, _ := strings.Cut(strings.TrimPrefix(process, ProcessWorker("")), "-")
+	return network
+}
+
+// payloadKeys is the ring of a process: the keys of its own domain, and those of all domains for the flows, which hand work to
+// all, and for the codec, which shows all.
+func payloadKeys(process string) string {
+	own := worker.DomainOf(strings.TrimPrefix(process, ProcessWorker("")))
+	var ring []string
+	for _, domain := range worker.Domains() {
+		if domain != own && process != ProcessWorker("flows") && process != ProcessCodec && process != ProcessResume {
+			continue
+		}
+		name := "payload " + domain
+		if domain == worker.DomainFlows {
+			name = "payload"
+		}
+		ring = append(ring, domain+".dev:"+developmentKey(name))
+	}
+	return strings.Join(ring, ",")
 }
 
 // SetEnvironment adds or replaces a variable of the product's processes that start

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"kivuko/dev/certificates"
 	"kivuko/dev/ports"
 	"kivuko/dev/postgres"
 	"kivuko/dev/supervisor"
@@ -29,6 +30,8 @@ const (
 	// ProcessAuditVerify checks the audit log and ends.
 	ProcessAuditVerify = "audit-verify"
 	ProcessCodec       = "codec"
+	ProcessApply       = "apply"
+	ProcessResume      = "resume"
 	ProcessRegister    = "momo-register"
 )
 
@@ -59,7 +62,7 @@ func Infrastructure() []Step {
 func Prepare() []Step {
 	return []Step{
 		{"database schema", once(ProcessMigrate)},
-		{"Temporal namespace and attributes", once("apply")},
+		{"Temporal namespace and attributes", once(ProcessApply)},
 	}
 }
 
@@ -152,6 +155,9 @@ func startTemporal(ctx context.Context, s *Stack) error {
 	_, port, _ := strings.Cut(s.Addresses.Temporal, ":")
 	_, uiPort, _ := strings.Cut(s.Addresses.TemporalUI, ":")
 	ui := "http://" + s.Addresses.TemporalUI
+	if err := certificates.Make(s.certificates(), s.identities()...); err != nil {
+		return fmt.Errorf("certificates: %w", err)
+	}
 	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
 		Name: ProcessTemporal,
 		Path: s.Self,
@@ -160,6 +166,7 @@ func startTemporal(ctx context.Context, s *Stack) error {
 			"--codec-endpoint", "http://" + s.Addresses.Codec,
 			"--dynamic-config", s.DynamicConfig,
 			"--ports-file", filepath.Join(s.State, "temporal", "ports.json"),
+			"--certificates", s.certificates(), "--ui-certificate", identityUI,
 		},
 		// The URL has a password, and other users can read arguments but not the environment.
 		Env: append(s.baseEnvironment(), PostgresVariable+"="+s.Postgres.DSN("postgres")),

@@ -1,14 +1,7 @@
 package temporal_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -28,6 +21,7 @@ import (
 	"go.temporal.io/server/common/log"
 	temporalserver "go.temporal.io/server/temporal"
 
+	"kivuko/dev/certificates"
 	"kivuko/dev/ports"
 )
 
@@ -78,68 +72,6 @@ func passwordFile(t *testing.T) (dir, file string) {
 	return dir, file
 }
 
-// authority signs certificates for one use.
-type authority struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) authority {
-	t.Helper()
-	a := authority{t: t, dir: t.TempDir(), cert: &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}}
-	a.key = newKey(t)
-	a.write("ca.crt", "CERTIFICATE", a.sign(a.cert, &a.key.PublicKey))
-	return a
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-func (a authority) file() string { return filepath.Join(a.dir, "ca.crt") }
-
-func (a authority) sign(c *x509.Certificate, public *ecdsa.PublicKey) []byte {
-	a.t.Helper()
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, public, a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return der
-}
-
-func (a authority) write(name, kind string, der []byte) string {
-	a.t.Helper()
-	path := filepath.Join(a.dir, name)
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	return path
-}
-
-// issue makes a certificate and its key.
-func (a authority) issue(name string, use x509.ExtKeyUsage) (certificate, key string) {
-	a.t.Helper()
-	k := newKey(a.t)
-	secret, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	der := a.sign(&x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{use},
-	}, &k.PublicKey)
-	return a.write(name+".crt", "CERTIFICATE", der), a.write(name+".key", "PRIVATE KEY", secret)
-}
-
 // prepareHistories runs the deployment's own scripts: roles and databases, then the schema, twice.
 func prepareHistories(t *testing.T, server *url.URL, secrets string) {
 	t.Helper()
@@ -174,16 +106,17 @@ func TestDeploymentServes(t *testing.T) {
 	}
 	secrets, password := passwordFile(t)
 	prepareHistories(t, server, secrets)
-	servers, clients := newAuthority(t), newAuthority(t)
-	certificate, key := servers.issue("temporal", x509.ExtKeyUsageServerAuth)
+	dir := makeCertificates(t)
+	servers, clients := certificates.Authorities(dir)
 	c := deploymentConfig(t)
 	for _, store := range c.Persistence.DataStores {
 		store.SQL.ConnectAddr, store.SQL.TLS, store.SQL.PasswordCommand.Args = server.Host, nil, []string{password}
 	}
 	frontend, own := &c.Global.TLS.Frontend.Server, &c.Global.TLS.SystemWorker
-	frontend.CertFile, frontend.KeyFile, frontend.ClientCAFiles = certificate, key, []string{clients.file()}
-	own.CertFile, own.KeyFile = clients.issue("temporal-workers", x509.ExtKeyUsageClientAuth)
-	own.Client.RootCAFiles = []string{servers.file()}
+	frontend.CertFile, frontend.KeyFile = certificates.Files(dir, certificates.Server)
+	frontend.ClientCAFiles = []string{clients}
+	own.CertFile, own.KeyFile = certificates.Files(dir, certificates.Workers)
+	own.Client.RootCAFiles = []string{servers}
 	book := ports.NewBook() // its ports fit the 16 bits that the server's membership table has for them
 	for name, s := range c.Services {
 		for part, port := range map[string]*int{"-grpc": &s.RPC.GRPCPort, "-membership": &s.RPC.MembershipPort} {
@@ -210,17 +143,29 @@ func TestDeploymentServes(t *testing.T) {
 	if _, err := plain.CheckHealth(t.Context(), &client.CheckHealthRequest{}); err == nil {
 		t.Error("the frontend answers without TLS")
 	}
-	askOverTLS(t, address, servers, clients)
-	refusesStrangers(t, address, servers)
+	askOverTLS(t, address, overTLS(t, dir, dir, client1))
+	refusesStrangers(t, address, dir)
+}
+
+// client1 is a client that has a certificate.
+const client1 = "flows"
+
+func makeCertificates(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := certificates.Make(dir, client1); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // Whoever reached the frontend's port could start, signal and end every flow: a connection over TLS needed no certificate.
-func refusesStrangers(t *testing.T, address string, servers authority) {
+func refusesStrangers(t *testing.T, address, dir string) {
 	t.Helper()
 	for name, own := range map[string]*tls.Config{
-		"without a certificate":                     overTLS(t, servers, "", ""),
-		"with one that the other authority signed":  overTLSWith(t, servers, servers),
-		"with one that nobody of this place signed": overTLSWith(t, servers, newAuthority(t)),
+		"without a certificate":                     overTLS(t, dir, dir, ""),
+		"with one that the other authority signed":  overTLS(t, dir, dir, certificates.Server),
+		"with one that nobody of this place signed": overTLS(t, dir, makeCertificates(t), client1),
 	} {
 		c, err := client.NewLazyClient(client.Options{HostPort: address, ConnectionOptions: client.ConnectionOptions{TLS: own}})
 		if err != nil {
@@ -233,26 +178,17 @@ func refusesStrangers(t *testing.T, address string, servers authority) {
 	}
 }
 
-func overTLSWith(t *testing.T, servers, signer authority) *tls.Config {
+// overTLS are the settings of a client that believes the servers of a directory and shows a certificate of another, or none.
+func overTLS(t *testing.T, dir, from, name string) *tls.Config {
 	t.Helper()
-	certificate, key := signer.issue("client", x509.ExtKeyUsageClientAuth)
-	return overTLS(t, servers, certificate, key)
-}
-
-func overTLS(t *testing.T, servers authority, certificate, key string) *tls.Config {
-	t.Helper()
-	pemBytes, err := os.ReadFile(servers.file())
+	servers, _ := certificates.Authorities(dir)
+	var certificate, key string
+	if name != "" {
+		certificate, key = certificates.Files(from, name)
+	}
+	c, err := certificates.Client(servers, certificate, key)
 	if err != nil {
 		t.Fatal(err)
-	}
-	c := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "temporal", MinVersion: tls.VersionTLS12}
-	c.RootCAs.AppendCertsFromPEM(pemBytes)
-	if certificate != "" {
-		own, err := tls.LoadX509KeyPair(certificate, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Certificates = []tls.Certificate{own}
 	}
 	return c
 }
@@ -286,9 +222,9 @@ func serveDeployment(t *testing.T, c *config.Config) {
 }
 
 // askOverTLS waits until the server's own workers poll: they too connect through the frontend's TLS.
-func askOverTLS(t *testing.T, address string, servers, clients authority) {
+func askOverTLS(t *testing.T, address string, own *tls.Config) {
 	t.Helper()
-	c, err := client.NewLazyClient(client.Options{HostPort: address, ConnectionOptions: client.ConnectionOptions{TLS: overTLSWith(t, servers, clients)}})
+	c, err := client.NewLazyClient(client.Options{HostPort: address, ConnectionOptions: client.ConnectionOptions{TLS: own}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"go.temporal.io/server/common/primitives"
 	temporalserver "go.temporal.io/server/temporal"
 
+	"kivuko/dev/certificates"
 	"kivuko/dev/ports"
 )
 
@@ -50,6 +52,9 @@ type Options struct {
 	// MetricsPort serves Prometheus metrics on loopback; 0: no metrics, which saves a
 	// sixth of the server's work.
 	MetricsPort int
+	// Certificates is a directory that certificates.Make wrote: the frontend then answers over TLS alone, and only to who shows a
+	// certificate of its clients. Empty: it answers anybody on this machine.
+	Certificates string
 	// UI configures the Web UI.
 	UI UI
 	// LogFile gets the server's log; empty: standard error.
@@ -150,11 +155,11 @@ func (s *Server) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Ready waits until the frontend at address answers calls.
-func Ready(ctx context.Context, address string) error {
+// Ready waits until the frontend at address answers calls; overTLS is nil where it has no TLS.
+func Ready(ctx context.Context, address string, overTLS *tls.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	c, err := client.NewLazyClient(client.Options{HostPort: address, Logger: quiet{}})
+	c, err := client.NewLazyClient(client.Options{HostPort: address, Logger: quiet{}, ConnectionOptions: client.ConnectionOptions{TLS: overTLS}})
 	if err != nil {
 		return err
 	}
@@ -173,7 +178,23 @@ func Ready(ctx context.Context, address string) error {
 }
 
 // Ready waits until this server answers calls.
-func (s *Server) Ready(ctx context.Context) error { return Ready(ctx, s.Address()) }
+func (s *Server) Ready(ctx context.Context) error {
+	overTLS, err := s.opts.clientTLS(certificates.Workers)
+	if err != nil {
+		return err
+	}
+	return Ready(ctx, s.Address(), overTLS)
+}
+
+// clientTLS are the settings of a connection to the frontend of a client by its certificate; nil without TLS.
+func (o Options) clientTLS(name string) (*tls.Config, error) {
+	if o.Certificates == "" {
+		return nil, nil
+	}
+	servers, _ := certificates.Authorities(o.Certificates)
+	certificate, key := certificates.Files(o.Certificates, name)
+	return certificates.Client(servers, certificate, key)
+}
 
 func (s *Server) start(ctx context.Context) (err error) {
 	p, err := assignPorts(s.opts)
@@ -277,6 +298,9 @@ func (s *Server) config(p portSet) (*config.Config, error) {
 			History: config.HistoryArchivalNamespaceDefaults{State: disabled}, Visibility: config.VisibilityArchivalNamespaceDefaults{State: disabled},
 		}},
 	}
+	if dir := s.opts.Certificates; dir != "" {
+		cfg.Global.TLS = mutualTLS(dir)
+	}
 	if s.opts.MetricsPort != 0 {
 		cfg.Global.Metrics = &metrics.Config{Prometheus: &metrics.PrometheusConfig{
 			ListenAddress: ports.Address(s.opts.MetricsPort), HandlerPath: "/metrics",
@@ -286,6 +310,18 @@ func (s *Server) config(p portSet) (*config.Config, error) {
 }
 
 const disabled = "disabled"
+
+// mutualTLS is the deployment's (docker/temporal/server.yaml): the server's own workers connect through the frontend too.
+func mutualTLS(dir string) config.RootTLS {
+	servers, clients := certificates.Authorities(dir)
+	var c config.RootTLS
+	frontend, own := &c.Frontend.Server, &c.SystemWorker
+	frontend.CertFile, frontend.KeyFile = certificates.Files(dir, certificates.Server)
+	frontend.RequireClientAuth, frontend.ClientCAFiles = true, []string{clients}
+	own.CertFile, own.KeyFile = certificates.Files(dir, certificates.Workers)
+	own.Client.ServerName, own.Client.RootCAFiles = certificates.Server, []string{servers}
+	return c
+}
 
 func service(grpc, http int) config.Service {
 	return config.Service{RPC: config.RPC{GRPCPort: grpc, HTTPPort: http, BindOnLocalHost: true}}

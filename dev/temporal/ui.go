@@ -10,6 +10,7 @@ import (
 	uiconfig "github.com/temporalio/ui-server/v2/server/config"
 	"github.com/temporalio/ui-server/v2/server/server_options"
 
+	"kivuko/dev/certificates"
 	"kivuko/dev/ports"
 )
 
@@ -22,6 +23,8 @@ type UI struct {
 	// CodecEndpoint is the URL of the server that decrypts payloads for the browser;
 	// empty: payloads are shown undecoded.
 	CodecEndpoint string
+	// Certificate is the name of its certificate in Options.Certificates.
+	Certificate string
 }
 
 type webUI struct {
@@ -42,8 +45,15 @@ func (s *Server) startUI(ctx context.Context) error {
 	if !ports.IsFree(o.Port) {
 		return fmt.Errorf("port %d of %s, for the Web UI, is taken by another program", o.Port, ports.Loopback)
 	}
+	var overTLS uiconfig.TLS
+	if dir := s.opts.Certificates; dir != "" {
+		overTLS.CaFile, _ = certificates.Authorities(dir)
+		overTLS.CertFile, overTLS.KeyFile = certificates.Files(dir, o.Certificate)
+		overTLS.EnableHostVerification, overTLS.ServerName = true, certificates.Server
+	}
 	server := uiserver.NewServer(server_options.WithConfigProvider(&uiconfig.Config{
 		TemporalGRPCAddress: s.Address(),
+		TLS:                 overTLS,
 		Host:                ports.Loopback,
 		Port:                o.Port,
 		EnableUI:            true,

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"kivuko/dev/bench"
+	"kivuko/dev/stack"
 )
 
 const exitUsage = 2
@@ -37,7 +38,7 @@ const bareWorker = "bare-worker"
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 1 && args[0] == bareWorker {
-		c, err := bench.Dial(os.Getenv)
+		c, err := stack.Dial(os.Getenv, "bench")
 		if err != nil {
 			return err
 		}
