@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"kivuko/exchange"
 )
@@ -91,7 +90,7 @@ WHERE network = $1 AND tx_id = $2 AND status = 'final' AND kind = 'own' AND amou
 // network reports it as carried out, or the watch had seen it move money as an expected movement of ours. Movements
 // that the watch sees later are checked against the given-up transaction there.
 func (st *step) doubt(ctx context.Context, a exchange.ChainAttempt, carriedOut bool) error {
-	if _, err := st.t.Exec(ctx, lockTransactions, a.Network, pq.Array([]string{a.TxID})); err != nil {
+	if err := st.t.lockTransaction(ctx, a.Network, a.TxID); err != nil {
 		return err
 	}
 	var seen []exchange.ChainDeposit
@@ -120,9 +119,10 @@ func (st *step) doubt(ctx context.Context, a exchange.ChainAttempt, carriedOut b
 const settleAsOurs = `UPDATE deposit_quarantine SET settled_at = $3, note = $4
 WHERE network = $1 AND tx_id = $2 AND reason = 'not_our_send' AND settled_at IS NULL RETURNING id`
 
-// becomesOurs settles the alarm about a transaction that the watch saw before it was imported.
+// becomesOurs settles the alarm about a transaction that the watch saw before it was stored here, as one that was imported. The
+// caller has stored it: the signer may settle no other alarm.
 func (t unitTx) becomesOurs(ctx context.Context, n exchange.Network, txID, note string, by exchange.Principal) error {
-	if _, err := t.Exec(ctx, lockTransactions, n, pq.Array([]string{txID})); err != nil {
+	if err := t.lockTransaction(ctx, n, txID); err != nil {
 		return err
 	}
 	var ids []uuid.UUID

@@ -242,6 +242,11 @@ func (sc *scan) loadEnds(ctx context.Context, all []exchange.ChainDeposit) error
 const lockTransactions = `
 SELECT pg_advisory_xact_lock(hashtextextended('kivuko tx ' || $1::text || ' ' || tx, 0)) FROM unnest($2::text[]) AS tx`
 
+func (t unitTx) lockTransaction(ctx context.Context, n exchange.Network, txID string) error {
+	_, err := t.Exec(ctx, lockTransactions, n, pq.Array([]string{txID}))
+	return err
+}
+
 const depositsOfTx = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE network = $1 AND tx_id = ANY ($2) FOR NO KEY UPDATE`
 
 const paymentsOfTx = `SELECT tx_id, payment_id, status IN ('expired', 'failed') AS given_up FROM chain_attempts WHERE network = $1 AND tx_id = ANY ($2)`
@@ -466,7 +471,7 @@ SELECT EXISTS (SELECT FROM chain_deposits WHERE network = $1 AND tx_id = $2 AND 
 // ours: an externally signed payment can be on the chain before it is imported. The result holds until the end of the
 // transaction.
 func (t unitTx) bookedBefore(ctx context.Context, n exchange.Network, txID string, wallet uuid.UUID) (bool, error) {
-	if _, err := t.Exec(ctx, lockTransactions, n, pq.Array([]string{txID})); err != nil {
+	if err := t.lockTransaction(ctx, n, txID); err != nil {
 		return false, err
 	}
 	var booked bool

@@ -144,11 +144,14 @@ func (s *Store) saveSigned(ctx context.Context, a exchange.ChainAttempt, by exch
 				return exchange.ChainAttempt{}, none, err
 			}
 		}
-		// It locks the transaction, and the fee guard locks the wallet after it, in the same order as the watch.
-		if err := t.becomesOurs(ctx, p.Network, a.TxID, "payment "+p.ID.String()+" made it", by); err != nil {
+		// The transaction is locked here, and the fee guard locks the wallet after it, in the same order as the watch.
+		if err := t.lockTransaction(ctx, p.Network, a.TxID); err != nil {
 			return exchange.ChainAttempt{}, none, err
 		}
 		saved, err := t.insertTx(ctx, p, a)
+		if err == nil {
+			err = t.becomesOurs(ctx, p.Network, a.TxID, "payment "+p.ID.String()+" made it", by)
+		}
 		if err != nil {
 			return saved, none, err
 		}

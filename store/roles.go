@@ -113,7 +113,7 @@ network_fees                r     r      r     r      r       -         -
 deposit_cursors             r     r      r     riu    r       -         -
 deposit_blocks              r     r      r     rid    r       -         -
 chain_deposits              ru    ru     rl    riu    rl      -         -
-deposit_quarantine          r     ru     r     riu    r       -         -
+deposit_quarantine          r     ru     r     riu    ru      -         -
 deposit_looks               r     r      r     riu    r       -         -
 deposit_waits               r     riu    r     r      r       -         -
 deposit_wakeups             r     riu    r     riu    r       -         -

@@ -149,3 +149,19 @@ func TestC1_PaymentsAreApprovedByWhoKnows(t *testing.T) {
 		}
 	}
 }
+
+// C1: the signer, taken over, takes money from a wallet and hides the alarm. It settles only one about a transaction that is stored.
+func TestC1_TheSignerHidesNoAlarm(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	wallet := storetest.NewMarket(t, s).VendorWallet
+	storetest.Exec(t, s, `INSERT INTO deposit_quarantine (id, network, block, tx_id, event_index, reason, detail, payload, created_at, wallet_id, asset, amount)
+		VALUES (gen_random_uuid(), 'tron', 1, 'stolen', 0, 'not_our_send', 'why', '{}', now(), $1, 'USDT', 1)`, wallet.ID)
+	const settle = `UPDATE deposit_quarantine SET settled_at = now(), note = 'nothing to see'`
+	if _, err := storetest.As(t, s, store.RoleSigner).ExecContext(t.Context(), settle); err == nil || !strings.Contains(err.Error(), "settles no alarm") {
+		t.Errorf("the signer settled an alarm: %v", err)
+	}
+	if _, err := storetest.As(t, s, store.RoleFlows).ExecContext(t.Context(), settle); err != nil {
+		t.Errorf("an officer settles it: %v", err)
+	}
+}

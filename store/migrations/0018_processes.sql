@@ -29,3 +29,5 @@ CREATE INDEX payment_exceptions_late_idx ON payment_exceptions (attempt_id) WHER
 
 -- Fires first, by its name.
 CREATE TRIGGER chain_payments_author BEFORE INSERT ON chain_payments FOR EACH ROW EXECUTE FUNCTION check_payment_author();
+
+CREATE TRIGGER deposit_quarantine_signer BEFORE UPDATE ON deposit_quarantine FOR EACH ROW EXECUTE FUNCTION check_signers_alarm();
