@@ -124,7 +124,7 @@ escrow_addresses            ru    ru     r     r      r       -         -
 escrow_leases               rl    riu    rl    rl     rl      -         -
 escrow_claims               ru    riu    ru    riu    rl      -         -
 escrow_requests             ri    ri     r     r      r       -         -
-order_payouts               riu   riu    riu   rl     rl      -         -
+order_payouts               riu   riu    riu   ril    rl      -         -
 bank_confirmations          riu   rl     rl    rl     rl      -         -
 payout_attestations         ri    r      r     r      r       -         -
 refund_policy               r     r      r     r      r       -         -

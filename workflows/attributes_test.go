@@ -19,7 +19,7 @@ func TestSmoothOrderShowsItselfTwice(t *testing.T) {
 		upsert int
 	}{
 		"started with what the API saw": {exchange.SeenOffer{Network: exchange.Tron, Asset: money.USDT, MerchantID: uuid.New()}, 2},
-		"started by an earlier build":   {upsert: 3},
+		"started with no offer":         {upsert: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

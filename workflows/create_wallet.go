@@ -12,6 +12,9 @@ import (
 func CreateWallet(ctx workflow.Context, input CreateWalletInput) (WalletCreated, error) {
 	in := activities.IntentInput{IntentID: input.IntentID}
 	asked, err := step(ctx, local, "Read what was asked for", intents.ReadWalletIntent, in)
+	if err != nil && passing(err) {
+		asked, err = step(ctx, database, "Read what was asked for", intents.ReadWalletIntent, in)
+	}
 	if err != nil {
 		return WalletCreated{}, passOn(err)
 	}

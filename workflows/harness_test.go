@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 
@@ -151,6 +152,7 @@ func (w *harness) run(t checker) workflows.OnRampResult {
 	w.env.RegisterDelayedCallback(func() {
 		w.env.UpdateWorkflow(workflows.UpdateOpen, w.request.ID.String(), w.answer("open"))
 	}, 0)
+	w.shows(workflows.OnRampAttributes(w.request))
 	w.env.ExecuteWorkflow(workflows.OnRamp, workflows.OnRampInput{IntentID: w.asksForOrder(exchange.IntendPurchase)})
 	if !w.env.IsWorkflowCompleted() {
 		t.Fatal("the flow did not end")
@@ -186,6 +188,13 @@ func (w *harness) intends(kind exchange.IntentKind, request, object uuid.UUID, t
 		w.t.Errorf("write the intent %s: %v", kind, err)
 	}
 	return workflows.IntentRef{IntentID: a.IntentID}
+}
+
+// shows has the flow start with search attributes, as the API starts it.
+func (w *harness) shows(a temporal.SearchAttributes) {
+	if err := w.env.SetTypedSearchAttributesOnStart(a); err != nil {
+		w.t.Error(err)
+	}
 }
 
 // answer records the response to an update.

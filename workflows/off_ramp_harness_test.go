@@ -261,6 +261,7 @@ func (w *saleHarness) run(t checker) {
 	w.ends()
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.OffRampID(w.request.ID), TaskQueue: workflows.QueueFlows})
 	w.at(0, func() { w.env.UpdateWorkflow(workflows.UpdateOpen, w.request.ID.String(), w.answer("open")) })
+	w.shows(workflows.OffRampAttributes(w.request))
 	w.env.ExecuteWorkflow(workflows.OffRamp, workflows.OffRampInput{IntentID: w.asksForOrder(exchange.IntendSale)})
 	if !w.env.IsWorkflowCompleted() {
 		t.Fatal("the flow did not end")

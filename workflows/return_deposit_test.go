@@ -20,7 +20,7 @@ import (
 type returnHarness struct {
 	*saleHarness
 	exception uuid.UUID
-	asked     uuid.UUID // the officer's request to return it; zero for none
+	asked     uuid.UUID // the officer's request to return it
 }
 
 func newReturn(t testing.TB) *returnHarness {
@@ -154,7 +154,7 @@ func returnings() []returning {
 		{
 			name: "no address was given", paid: []string{elsewhere}, reasons: []workflows.Reason{workflows.ReasonRefundAddress, workflows.ReasonRefundSecond},
 			people: func(w *returnHarness) {
-				w.asked = uuid.Nil
+				w.asked = w.asks("")
 				w.at(time.Hour, func() { w.instruct(activities.VerbRetry, "") })
 				w.at(2*time.Hour, func() { w.instruct(activities.VerbRefund, "") }) // names none
 				w.at(3*time.Hour, func() { w.instruct(activities.VerbRefund, elsewhere) })
@@ -164,7 +164,7 @@ func returnings() []returning {
 		{
 			name: "the customer says it by itself, and the flow finds out", paid: []string{homeward}, reasons: []workflows.Reason{workflows.ReasonRefundAddress},
 			people: func(w *returnHarness) {
-				w.asked = uuid.Nil
+				w.asked = w.asks("")
 				w.at(time.Hour, w.names)
 			},
 		},
@@ -205,7 +205,7 @@ func returnings() []returning {
 // toHome returns the crypto to the address that the customer set, which needs no officer.
 func (w *returnHarness) toHome() {
 	w.names()
-	w.asked = uuid.Nil
+	w.asked = w.asks("")
 }
 
 // lose has the responses to calls get lost, once for each count.

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -172,7 +171,7 @@ func returnRehearsals() map[workflows.Reason]rehearsal {
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonRefundAddress: {retryOrRefund, func(t *testing.T, c *parkedCommand) {
 			none := func(c *parkedCommand, w *returnHarness) {
-				w.asked = uuid.Nil
+				w.asked = w.asks("")
 				c.mend = w.names // the customer set it
 			}
 			if c.verb == activities.VerbRetry {

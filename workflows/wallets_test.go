@@ -85,7 +85,7 @@ func TestWalletWhoseKeyIsMadeTwice(t *testing.T) {
 			w.store.lost = once("CreateWallet")
 		},
 		"done, and the response was lost": func(w *harness) {
-			w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Hour, Interceptors: []interceptor.WorkerInterceptor{&dying{faults: &faults{deaths: map[int]bool{1: true}}}}})
+			w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Hour, Interceptors: []interceptor.WorkerInterceptor{&dying{faults: &faults{deaths: map[int]bool{2: true}}}}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
