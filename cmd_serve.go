@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kivuko/api"
+	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/webui"
 	"kivuko/worker"
@@ -96,7 +98,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	payable, all := p.config.addresses()
 	return api.Deps{
 		Config: api.Config{
-			TokenKeys: namedKeys(c.TokenKeys), Peppers: namedKeys(c.Peppers), PublicURL: c.PublicURL, Operator: operator.name, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders, Origins: c.Origins,
+			TokenKeys: namedKeys(c.TokenKeys), Peppers: namedKeys(c.Peppers), PublicURL: c.PublicURL, Operator: operator.name, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders, Origins: c.Origins, WebUI: p.config.Codec.Origin,
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, RejectUnknown: p.config.Momo.RejectUnknown, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
@@ -177,7 +179,7 @@ func runCodec(ctx context.Context, p process, _ []string) error {
 	if p.config.Codec.UI == "" {
 		return serveHTTP(ctx, p, p.config.Codec.Listen, worker.CodecHandler(codec, p.config.Codec.Origin, authorize))
 	}
-	gate, err := p.config.Codec.gate(codec, authorize)
+	gate, err := p.config.gate(codec, authorize)
 	if err != nil {
 		return err
 	}
@@ -185,14 +187,24 @@ func runCodec(ctx context.Context, p process, _ []string) error {
 }
 
 // gate puts the Web UI and the codec endpoint behind the login of staff. Both addresses were checked with the configuration.
-func (c CodecConfig) gate(codec *worker.Codec, staff func(*http.Request) error) (http.Handler, error) {
-	ui, uiErr := url.Parse(c.UI)
-	site, siteErr := url.Parse(c.API)
+func (c Config) gate(codec *worker.Codec, staff func(*http.Request) error) (http.Handler, error) {
+	ui, uiErr := url.Parse(c.Codec.UI)
+	site, siteErr := url.Parse(c.Codec.API)
 	if err := errors.Join(uiErr, siteErr); err != nil {
 		return nil, err
 	}
 	behind := func(*http.Request) error { return nil } // the gate has asked
-	return webui.New(webui.Config{Origin: c.Origin, UI: ui, API: site, Codec: worker.CodecHandler(codec, c.Origin, behind), Staff: staff})
+	proven := func(r *http.Request) error {
+		err := staff(r)
+		if exchange.CodeOf(err) == exchange.CodeStepUpRequired {
+			return errors.Join(webui.ErrUnproven, err)
+		}
+		return err
+	}
+	return webui.New(webui.Config{
+		Origin: c.Codec.Origin, UI: ui, API: site, Public: strings.TrimSuffix(c.API.PublicURL, "/"),
+		Codec: worker.CodecHandler(codec, c.Codec.Origin, behind), Staff: proven,
+	})
 }
 
 func namedKeys(r Keyring) []api.Key {

@@ -79,7 +79,7 @@ type APIConfig struct {
 	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8080" for:"api health"`
 	// The public address of the API. The details of parked flows and the links in messages lead to it, and passkeys belong to its
 	// host, which can't be an IP address.
-	PublicURL string `env:"PUBLIC_URL" envDefault:"http://localhost:8080" for:"api flows" production:"required https"`
+	PublicURL string `env:"PUBLIC_URL" envDefault:"http://localhost:8080" for:"api flows codec" production:"required https"`
 	// `id:` and 64 hexadecimal digits, several for rotation. The first makes access and refresh tokens, all of them verify.
 	TokenKeys Keyring `env:"TOKEN_KEYS" for:"api codec" need:"api" production:"required" secret:"true"`
 	// `id:` and 64 hexadecimal digits, several for rotation. PINs and passwords are hashed with the first, and checked with all of
@@ -130,8 +130,9 @@ type TemporalConfig struct {
 type CodecConfig struct {
 	// The address and port where the codec endpoint listens.
 	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8081" for:"codec health"`
-	// The address of the Web UI that may use it.
-	Origin string `env:"ORIGIN" envDefault:"http://127.0.0.1:8233" for:"codec"`
+	// The address of the Web UI in a browser, which alone may use the endpoint. Where `KIVUKO_CODEC_UI` is set, staff log in there by
+	// password and passkey, so its host must be that of `KIVUKO_API_PUBLIC_URL` or below it.
+	Origin string `env:"ORIGIN" envDefault:"http://localhost:8233" for:"api codec"`
 	// The address of the Web UI's own server (`http://temporal-ui:8080`), which nobody else may reach. The process then serves the Web
 	// UI behind the login of staff, with the endpoint below `/codec`. If empty, it serves the endpoint alone.
 	UI string `env:"UI" for:"codec"`
@@ -344,6 +345,8 @@ func (c Config) checkCodec(n *need) {
 		n.rule(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.Path == "", name+" must be an http or https address without a path")
 		n.rule(err != nil || name != "KIVUKO_CODEC_ORIGIN" || u.Scheme == "https" || loopback(u.Host), name+" must be https, or on this machine: a password is sent there")
 	}
+	n.rule(api.TakesPasskeys(c.Codec.Origin, c.API.PublicURL),
+		"KIVUKO_CODEC_ORIGIN must be at the host of KIVUKO_API_PUBLIC_URL or below it: passkeys of staff work nowhere else")
 }
 
 func (c Config) checkAdmin(n *need) {

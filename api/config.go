@@ -116,6 +116,8 @@ type Config struct {
 	MetricsReaders []netip.Prefix
 	// Origins are the web pages, as exact origins, whose scripts may call the API. Empty: none.
 	Origins []string
+	// WebUI is the origin at which staff log in to Temporal's Web UI. Its scripts may not call the API; passkeys work there.
+	WebUI string
 	// SpoolDir keeps callbacks while the database is down. It must exist and be writable.
 	SpoolDir string
 

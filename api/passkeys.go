@@ -17,16 +17,15 @@ import (
 )
 
 // newRelyingParty is this service as authenticators know it: the host of the public address. Passkeys work on its own pages
-// and on those listed origins that are of this host.
+// and on those of our other origins that are of this host.
 func newRelyingParty(c Config) (*webauthn.WebAuthn, error) {
 	public, err := url.Parse(c.PublicURL)
 	if err != nil || public.Hostname() == "" {
 		return nil, fmt.Errorf("public address: %q has no host", c.PublicURL)
 	}
 	origins := []string{public.Scheme + "://" + public.Host}
-	for _, o := range c.Origins {
-		u, err := url.Parse(o)
-		if err == nil && (u.Hostname() == public.Hostname() || strings.HasSuffix(u.Hostname(), "."+public.Hostname())) && !slices.Contains(origins, o) {
+	for _, o := range append([]string{c.WebUI}, c.Origins...) {
+		if TakesPasskeys(o, c.PublicURL) && !slices.Contains(origins, o) {
 			origins = append(origins, o)
 		}
 	}
@@ -37,6 +36,17 @@ func newRelyingParty(c Config) (*webauthn.WebAuthn, error) {
 		},
 		AttestationPreference: protocol.PreferNoAttestation,
 	})
+}
+
+// TakesPasskeys reports whether passkeys of this service work on an origin's pages: its host is that of the public address, or
+// below it. Browsers allow no others.
+func TakesPasskeys(origin, publicURL string) bool {
+	o, originErr := url.Parse(origin)
+	public, publicErr := url.Parse(publicURL)
+	if originErr != nil || publicErr != nil || public.Hostname() == "" {
+		return false
+	}
+	return o.Hostname() == public.Hostname() || strings.HasSuffix(o.Hostname(), "."+public.Hostname())
 }
 
 // holder is a user as the library knows one.

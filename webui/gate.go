@@ -3,6 +3,7 @@
 package webui
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httputil"
@@ -12,14 +13,19 @@ import (
 	"time"
 )
 
+// ErrUnproven is the refusal of a session of staff that a passkey has not proven yet.
+var ErrUnproven = errors.New("web ui: a passkey has to prove the session")
+
 // Config is what the gate stands between.
 type Config struct {
-	Origin string                    // where browsers reach it: scheme, host and port
-	UI     *url.URL                  // the Web UI's own server, which nobody else may reach
-	API    *url.URL                  // Kivuko's API, at which staff log in
-	Codec  http.Handler              // encodes and decodes payloads, below /codec/
-	Staff  func(*http.Request) error // checks a request's access token: nil for staff
-	Now    func() time.Time
+	Origin string       // where browsers reach it: scheme, host and port
+	UI     *url.URL     // the Web UI's own server, which nobody else may reach
+	API    *url.URL     // Kivuko's API, at which staff log in
+	Public string       // the API's address for browsers, where staff add a passkey
+	Codec  http.Handler // encodes and decodes payloads, below /codec/
+	// Staff checks a request's access token: nil for a session of staff that a passkey has proven, ErrUnproven before that.
+	Staff func(*http.Request) error
+	Now   func() time.Time
 }
 
 // Gate is the handler. It holds the sessions in memory, so that no token of the API reaches a browser: after a restart staff log in
@@ -85,9 +91,15 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case logoutPath:
 		g.logout(w, r)
 		return
+	case scriptPath:
+		showScript(w)
+		return
+	case optionsPath, passkeyPath:
+		g.prove(w, r)
+		return
 	}
 	s := g.sessions.of(r)
-	if s == nil || !g.staff(s, r) {
+	if s == nil || g.staff(s, r) != nil {
 		g.turnAway(w, r)
 		return
 	}
@@ -102,14 +114,21 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// staff reports whether a session is still one of staff, as the API would.
-func (g *Gate) staff(s *session, r *http.Request) bool {
+// staff checks that a session is still one of staff that a passkey has proven, as the API would.
+func (g *Gate) staff(s *session, r *http.Request) error {
 	token, err := s.token(r.Context(), g.api, g.Now())
-	if err != nil {
+	if final(err) {
 		g.sessions.end(s)
-		return false
 	}
-	return g.Staff(withToken(r, token)) == nil
+	if err != nil {
+		return err
+	}
+	return g.Staff(withToken(r, token))
+}
+
+// halfway reports whether a person has typed the password, and not yet proven the session by a passkey.
+func (g *Gate) halfway(s *session, r *http.Request) bool {
+	return s != nil && errors.Is(g.staff(s, r), ErrUnproven)
 }
 
 // turnAway sends a person to the login, and a script away.

@@ -25,6 +25,8 @@ type place struct {
 
 	mu        sync.Mutex
 	reached   []string // what the Web UI's server was asked
+	proven    bool     // whether a passkey has proven the officer's session
+	noted     int      // how often the API was told that somebody is at work
 	refreshed int
 	froms     []string // the addresses that the API was told
 	live      map[string]bool
@@ -49,7 +51,7 @@ func newPlace(t *testing.T) *place {
 	p.gate = httptest.NewServer(gate)
 	t.Cleanup(p.gate.Close)
 	g, err := New(Config{
-		Origin: p.gate.URL, UI: address(t, ui.URL), API: address(t, api.URL),
+		Origin: p.gate.URL, UI: address(t, ui.URL), API: address(t, api.URL), Public: "https://api.example",
 		Codec: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "plain "+r.URL.Path) }),
 		Staff: p.staff,
 		Now:   func() time.Time { return time.Unix(0, 0).Add(time.Duration(p.now.Load())) },
@@ -80,11 +82,13 @@ func address(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// api logs in whoever has the password, for a quarter of an hour; a refresh token works once.
+// api logs in whoever has the password, for a quarter of an hour; a refresh token works once. The right passkey proves the session.
 func (p *place) api(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Email, Password string
 		Refresh         string `json:"refresh_token"`
+		Challenge       string `json:"challenge_id"`
+		Credential      string
 	}
 	_ = json.NewDecoder(r.Body).Decode(&in) // logout has no body
 	p.mu.Lock()
@@ -97,6 +101,21 @@ func (p *place) api(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "{}", http.StatusUnauthorized)
 			return
 		}
+		p.proven = false
+	case "/api/v1/auth/user/me":
+		p.noted++
+		return
+	case "/api/v1/auth/step-up/options":
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"challenge_id":"c1","options":{}}`)
+		return
+	case "/api/v1/auth/step-up":
+		p.proven = r.Header.Get("Authorization") != "" && in.Challenge == "c1" && in.Credential == "signed"
+		if !p.proven {
+			http.Error(w, `{"detail":"no"}`, http.StatusUnprocessableEntity)
+		}
+		return
 	case "/api/v1/auth/refresh":
 		if !p.live[in.Refresh] {
 			http.Error(w, "{}", http.StatusUnauthorized)
@@ -120,16 +139,30 @@ func (p *place) api(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *place) staff(r *http.Request) error {
-	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer officer-access-") {
-		return nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer officer-access-"):
+		return errors.New("not staff")
+	case !p.proven:
+		return fmt.Errorf("the API: %w", ErrUnproven)
 	}
-	return errors.New("not staff")
+	return nil
 }
 
-// send sends a request as the page of an origin does.
+// send sends a form as the page of an origin does.
 func (p *place) send(method, path, origin string, form url.Values) (int, string) {
 	p.t.Helper()
-	req, err := http.NewRequestWithContext(p.t.Context(), method, p.gate.URL+path, strings.NewReader(form.Encode()))
+	kind := ""
+	if form != nil {
+		kind = "application/x-www-form-urlencoded"
+	}
+	return p.sendAs(method, path, origin, kind, form.Encode())
+}
+
+func (p *place) sendAs(method, path, origin, kind, body string) (int, string) {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.gate.URL+path, strings.NewReader(body))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -137,8 +170,8 @@ func (p *place) send(method, path, origin string, form url.Values) (int, string)
 	if origin != "" {
 		req.Header.Set("Origin", origin)
 	}
-	if form != nil {
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
 	}
 	resp, err := p.browser.Do(req)
 	if err != nil {
@@ -155,6 +188,35 @@ func (p *place) send(method, path, origin string, form url.Values) (int, string)
 func (p *place) logIn(who, password string) (int, string) {
 	p.t.Helper()
 	return p.send(http.MethodPost, loginPath, p.gate.URL, url.Values{"email": {who + "@kivuko.example"}, "password": {password}})
+}
+
+// prove answers the challenge as the page's script does.
+func (p *place) prove(credential string) (int, string) {
+	p.t.Helper()
+	return p.sendAs(http.MethodPost, passkeyPath, p.gate.URL, "application/json", `{"challenge_id":"c1","credential":"`+credential+`"}`)
+}
+
+// enter logs an officer in, by both steps.
+func (p *place) enter() {
+	p.t.Helper()
+	if status, body := p.logIn("officer", "right"); status != http.StatusOK || !strings.Contains(body, `id="prove"`) {
+		p.t.Fatalf("the password: %d %s", status, body)
+	}
+	if status, body := p.prove("signed"); status != http.StatusOK {
+		p.t.Fatalf("the passkey: %d %s", status, body)
+	}
+}
+
+// cookie is the browser's cookie of the gate.
+func (p *place) cookie() *http.Cookie {
+	p.t.Helper()
+	for _, c := range p.browser.Jar.Cookies(address(p.t, p.gate.URL)) {
+		if c.Name == cookieName {
+			return c
+		}
+	}
+	p.t.Fatal("the browser has no cookie")
+	return nil
 }
 
 func (p *place) untouched(what string) {
@@ -187,7 +249,8 @@ func TestWebUIIsBehindTheLoginOfStaff(t *testing.T) {
 		t.Errorf("another page logs in: %d", status)
 	}
 	p.untouched("somebody who did not log in")
-	if status, body := p.logIn("officer", "right"); status != http.StatusOK || body != "flows" {
+	p.enter()
+	if status, body := p.send(http.MethodGet, "/", "", nil); status != http.StatusOK || body != "flows" {
 		t.Errorf("staff: %d %s", status, body)
 	}
 	if status, body := p.send(http.MethodPost, "/codec/decode", p.gate.URL, nil); status != http.StatusOK || body != "plain /decode" {
@@ -201,12 +264,7 @@ func TestWebUIIsBehindTheLoginOfStaff(t *testing.T) {
 // The buttons that end, reset or start a flow were only hidden: the Web UI's server did what it was asked.
 func TestWebUISendsSignalsAndNothingElse(t *testing.T) {
 	p := newPlace(t)
-	if status, _ := p.logIn("officer", "right"); status != http.StatusOK {
-		t.Fatal(status)
-	}
-	p.mu.Lock()
-	p.reached = nil
-	p.mu.Unlock()
+	p.enter()
 	const flow = "/api/v1/namespaces/kivuko/workflows/on-ramp%3A1"
 	for _, bad := range []struct{ method, path string }{
 		{http.MethodPost, flow + "/terminate"}, {http.MethodPost, flow + "/cancel"}, {http.MethodPost, flow + "/reset"}, {http.MethodPost, flow + "/update/x"},
@@ -234,10 +292,8 @@ func TestWebUISendsSignalsAndNothingElse(t *testing.T) {
 // A session goes on while it is used, ends when it is not, and at the logout. Requests at the same time use a refresh token once.
 func TestSessionOfTheWebUI(t *testing.T) {
 	p := newPlace(t)
-	if status, _ := p.logIn("officer", "right"); status != http.StatusOK {
-		t.Fatal(status)
-	}
-	p.now.Add(int64(20 * time.Minute))
+	p.enter()
+	p.now.Add(int64(14*time.Minute + 45*time.Second))
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -247,16 +303,14 @@ func TestSessionOfTheWebUI(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if p.refreshed != 1 {
-		t.Errorf("refreshed %d times", p.refreshed)
+	if p.refreshed != 1 || p.noted != 1 {
+		t.Errorf("refreshed %d times, and told the API %d times that somebody is at work", p.refreshed, p.noted)
 	}
 	p.now.Add(int64(idle + time.Minute))
 	if _, body := p.send(http.MethodGet, "/", "", nil); !strings.Contains(body, `action="/login"`) {
 		t.Errorf("after nobody used it: %s", body)
 	}
-	if status, _ := p.logIn("officer", "right"); status != http.StatusOK {
-		t.Fatal(status)
-	}
+	p.enter()
 	if _, body := p.send(http.MethodPost, logoutPath, p.gate.URL, nil); !strings.Contains(body, `action="/login"`) {
 		t.Errorf("at the logout: %s", body)
 	}
@@ -265,5 +319,46 @@ func TestSessionOfTheWebUI(t *testing.T) {
 	}
 	if len(p.live) > 0 {
 		t.Error("the session lives on at the API")
+	}
+}
+
+// A stolen password of staff reads no flow: the session it opens leads to the second step alone.
+func TestPasswordAloneReadsNoFlow(t *testing.T) {
+	p := newPlace(t)
+	if status, _ := p.sendAs(http.MethodPost, optionsPath, p.gate.URL, "", ""); status != http.StatusUnauthorized {
+		t.Errorf("a challenge without a login: %d", status)
+	}
+	if status, body := p.logIn("officer", "right"); status != http.StatusOK || !strings.Contains(body, "https://api.example/people/account") {
+		t.Fatalf("%d %s", status, body)
+	}
+	halfway := p.cookie()
+	for _, path := range []string{"/codec/decode", "/api/v1/namespaces/kivuko/workflows/x/signal/retry"} {
+		if status, _ := p.send(http.MethodPost, path, p.gate.URL, nil); status != http.StatusUnauthorized {
+			t.Errorf("%s by the password alone: %d", path, status)
+		}
+	}
+	if status, body := p.sendAs(http.MethodPost, optionsPath, p.gate.URL, "", ""); status != http.StatusCreated || !strings.Contains(body, `"challenge_id":"c1"`) {
+		t.Errorf("the challenge: %d %s", status, body)
+	}
+	if status, body := p.prove("forged"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "no") {
+		t.Errorf("a forged answer: %d %s", status, body)
+	}
+	if status, _ := p.sendAs(http.MethodPost, passkeyPath, p.gate.URL, "application/json", `{"password":"right"}`); status != http.StatusUnprocessableEntity {
+		t.Errorf("the password in place of the passkey: %d", status)
+	}
+	if status, _ := p.sendAs(http.MethodPost, passkeyPath, "https://other.example", "application/json", `{"challenge_id":"c1","credential":"signed"}`); status != http.StatusForbidden {
+		t.Errorf("another page's answer: %d", status)
+	}
+	p.untouched("a password alone")
+	if status, _ := p.prove("signed"); status != http.StatusOK {
+		t.Fatalf("the passkey: %d", status)
+	}
+	if status, body := p.send(http.MethodGet, "/", "", nil); status != http.StatusOK || body != "flows" {
+		t.Errorf("after the passkey: %d %s", status, body)
+	}
+	// Who knew the cookie before the passkey has nothing.
+	p.browser.Jar.SetCookies(address(t, p.gate.URL), []*http.Cookie{halfway})
+	if status, _ := p.send(http.MethodPost, "/codec/decode", p.gate.URL, nil); status != http.StatusUnauthorized {
+		t.Errorf("by the cookie of before: %d", status)
 	}
 }

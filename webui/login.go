@@ -1,6 +1,8 @@
 package webui
 
 import (
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"html/template"
 	"net"
@@ -9,10 +11,16 @@ import (
 )
 
 const (
-	loginPath  = "/login"
-	logoutPath = "/logout"
-	maxForm    = 8 << 10
+	loginPath   = "/login"
+	scriptPath  = "/login/passkey.js"
+	optionsPath = "/login/options"
+	passkeyPath = "/login/passkey"
+	logoutPath  = "/logout"
+	maxForm     = 8 << 10
 )
+
+//go:embed passkey.js
+var passkeyScript []byte
 
 var page = template.Must(template.New("login").Parse(`<!doctype html>
 <html lang="en">
@@ -25,7 +33,14 @@ label, input, button { display: block; width: 100%; box-sizing: border-box }
 input, button { font: inherit; padding: .5rem; margin-bottom: 1rem }
 </style>
 <h1>Kivuko: flows</h1>
-{{if .}}<p role="alert">{{.}}</p>{{end}}
+<p id="say" role="alert">{{.Said}}</p>
+{{if .Account}}
+<p>The password is right. Now prove that it is you.</p>
+<button id="prove" autofocus>Use my passkey</button>
+<form method="post" action="/logout"><button>Start again</button></form>
+<p>A passkey is added at <a href="{{.Account}}">your account</a>.</p>
+<script src="/login/passkey.js"></script>
+{{else}}
 <form method="post" action="/login">
 <label for="email">E-mail address</label>
 <input id="email" name="email" type="email" autocomplete="username" required autofocus>
@@ -33,8 +48,15 @@ input, button { font: inherit; padding: .5rem; margin-bottom: 1rem }
 <input id="password" name="password" type="password" autocomplete="current-password" required>
 <button>Log in</button>
 </form>
+{{end}}
 </html>
 `))
+
+// shown is what the page shows: the password's form, or the passkey's button once the account is known.
+type shown struct {
+	Said    string
+	Account string // the address of the account's own page
+}
 
 // Answers to a login that is no login.
 const (
@@ -44,10 +66,15 @@ const (
 	saidReloaded = "The form could not be read."
 )
 
+// login takes the password, and shows the next step after it.
 func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		show(w, http.StatusOK, "")
+		if g.halfway(g.sessions.of(r), r) {
+			show(w, http.StatusOK, shown{Account: g.Public + "/people/account"})
+			return
+		}
+		refuse(w, http.StatusOK, "")
 		return
 	case http.MethodPost:
 	default:
@@ -56,7 +83,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		show(w, http.StatusBadRequest, saidReloaded)
+		refuse(w, http.StatusBadRequest, saidReloaded)
 		return
 	}
 	t, err := g.api.logIn(r.Context(), r.PostForm.Get("email"), r.PostForm.Get("password"), addressOf(r))
@@ -65,25 +92,67 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 		if status == http.StatusTooManyRequests || status == http.StatusLocked {
 			said, code = saidTooMany, http.StatusTooManyRequests
 		}
-		show(w, code, said)
+		refuse(w, code, said)
 		return
 	}
 	if err != nil {
-		show(w, http.StatusBadGateway, saidNotNow)
+		refuse(w, http.StatusBadGateway, saidNotNow)
 		return
 	}
-	if g.Staff(withToken(r, t.Access)) != nil {
+	if err := g.Staff(withToken(r, t.Access)); err != nil && !errors.Is(err, ErrUnproven) {
 		_ = g.api.logOut(r.Context(), t.Access) // or it expires
-		show(w, http.StatusUnauthorized, saidWrong)
+		refuse(w, http.StatusUnauthorized, saidWrong)
 		return
 	}
 	value, err := g.sessions.add(t)
 	if err != nil {
-		show(w, http.StatusServiceUnavailable, saidNotNow)
+		refuse(w, http.StatusServiceUnavailable, saidNotNow)
 		return
 	}
 	g.setCookie(w, value)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// prove carries the challenge for a passkey from the API to the page, and the passkey's answer back.
+func (g *Gate) prove(w http.ResponseWriter, r *http.Request) {
+	s := g.sessions.of(r)
+	if r.Method != http.MethodPost || !g.halfway(s, r) {
+		g.turnAway(w, r)
+		return
+	}
+	path, body := "/api/v1/auth/step-up/options", []byte(nil)
+	if r.URL.Path == passkeyPath {
+		var in struct {
+			Challenge  string          `json:"challenge_id"`
+			Credential json.RawMessage `json:"credential"`
+		}
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAnswer)).Decode(&in)
+		if err == nil {
+			body, err = json.Marshal(in)
+		}
+		if err != nil {
+			http.Error(w, "that is no passkey's answer", http.StatusBadRequest)
+			return
+		}
+		path = "/api/v1/auth/step-up"
+	}
+	token, err := s.token(r.Context(), g.api, g.Now())
+	if err != nil {
+		http.Error(w, saidNotNow, http.StatusBadGateway)
+		return
+	}
+	got, err := g.api.send(r.Context(), http.MethodPost, path, token, addressOf(r), body)
+	if err != nil {
+		http.Error(w, saidNotNow, http.StatusBadGateway)
+		return
+	}
+	if got.status == http.StatusOK { // of a step-up; options are created
+		g.setCookie(w, g.sessions.renew(s))
+	}
+	w.Header().Set("Content-Type", got.kind)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(got.status)
+	_, _ = w.Write(got.body) // the browser went away
 }
 
 func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
@@ -112,13 +181,21 @@ func (g *Gate) setCookie(w http.ResponseWriter, value string) {
 	http.SetCookie(w, c)
 }
 
-func show(w http.ResponseWriter, status int, said string) {
+// refuse shows the password's form again.
+func refuse(w http.ResponseWriter, status int, said string) { show(w, status, shown{Said: said}) }
+
+func showScript(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+	_, _ = w.Write(passkeyScript) // the browser went away
+}
+
+func show(w http.ResponseWriter, status int, what shown) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	w.WriteHeader(status)
-	_ = page.Execute(w, said) // the browser went away
+	_ = page.Execute(w, what) // the browser went away
 }
 
 // addressOf is the address of who sent a request.

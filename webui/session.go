@@ -18,8 +18,10 @@ import (
 const (
 	cookieName  = "kivuko_web_ui"
 	maxSessions = 1000
-	// A session ends when nobody used it for so long.
-	idle = 30 * time.Minute
+	// A session ends when nobody used it for so long, as at the API.
+	idle = 15 * time.Minute
+	// The API learns so often that a person is at work.
+	noteEvery = time.Minute
 	// An access token is replaced when it has less than this left.
 	least = 30 * time.Second
 )
@@ -30,9 +32,10 @@ type digest [sha256.Size]byte
 // session is one login of a member of staff. The mutex lets one request at a time replace the tokens, because a refresh token works
 // only once.
 type session struct {
-	key    digest
+	key    digest // guarded by sessions.mu
 	mu     sync.Mutex
 	tokens tokens
+	noted  time.Time // when the API was last asked for this session
 	used   time.Time // guarded by sessions.mu
 }
 
@@ -43,19 +46,26 @@ type tokens struct {
 	RefreshUntil time.Time `json:"refresh_token_expires_at"`
 }
 
-// token returns an access token that is still valid.
+// token returns an access token that is still valid. Reading flows asks the API nothing, so it is told now and then that somebody is
+// at work; it would end the session as idle.
 func (s *session) token(ctx context.Context, api apiClient, now time.Time) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Before(s.tokens.AccessUntil.Add(-least)) {
+	if !now.Before(s.tokens.AccessUntil.Add(-least)) {
+		fresh, err := api.refresh(ctx, s.tokens.Refresh)
+		if err != nil {
+			return "", err
+		}
+		s.tokens = fresh
+	}
+	if now.Sub(s.noted) < noteEvery {
 		return s.tokens.Access, nil
 	}
-	fresh, err := api.refresh(ctx, s.tokens.Refresh)
-	if err != nil {
+	if err := api.note(ctx, s.tokens.Access); err != nil {
 		return "", err
 	}
-	s.tokens = fresh
-	return fresh.Access, nil
+	s.noted = now
+	return s.tokens.Access, nil
 }
 
 type sessions struct {
@@ -64,7 +74,7 @@ type sessions struct {
 	now func() time.Time
 }
 
-// add keeps a session and returns the value of its cookie.
+// add keeps a session that just began, and returns the value of its cookie.
 func (s *sessions) add(t tokens) (string, error) {
 	value := rand.Text()
 	s.mu.Lock()
@@ -78,7 +88,7 @@ func (s *sessions) add(t tokens) (string, error) {
 		return "", errors.New("too many sessions of the Web UI")
 	}
 	key := digest(sha256.Sum256([]byte(value)))
-	s.all[key] = &session{key: key, tokens: t, used: s.now()}
+	s.all[key] = &session{key: key, tokens: t, noted: s.now(), used: s.now()}
 	return value, nil
 }
 
@@ -99,6 +109,17 @@ func (s *sessions) of(r *http.Request) *session {
 }
 
 func (s *sessions) over(x *session) bool { return s.now().Sub(x.used) > idle }
+
+// renew gives a session another cookie: what was proven since then must not hold for who knew the old one.
+func (s *sessions) renew(x *session) string {
+	value := rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, x.key)
+	x.key = sha256.Sum256([]byte(value))
+	s.all[x.key] = x
+	return value
+}
 
 func (s *sessions) end(x *session) {
 	s.mu.Lock()
@@ -135,44 +156,40 @@ func newAPIClient(base *url.URL) apiClient {
 	}}
 }
 
-// refused is an answer of the API that no repetition changes.
+// refused is an answer of the API that is no success.
 type refused int
 
 func (r refused) Error() string { return fmt.Sprintf("the API answered %d", int(r)) }
 
+// final reports whether the API refused something, so that no repetition changes it.
+func final(err error) bool {
+	status, ok := errors.AsType[refused](err)
+	return ok && status < http.StatusInternalServerError
+}
+
 func (a apiClient) logIn(ctx context.Context, email, password, from string) (tokens, error) {
-	return a.post(ctx, "/api/v1/users/login", map[string]string{"email": email, "password": password}, from)
+	return a.tokens(ctx, "/api/v1/users/login", map[string]string{"email": email, "password": password}, from)
 }
 
 func (a apiClient) refresh(ctx context.Context, token string) (tokens, error) {
-	return a.post(ctx, "/api/v1/auth/refresh", map[string]string{"refresh_token": token}, "")
+	return a.tokens(ctx, "/api/v1/auth/refresh", map[string]string{"refresh_token": token}, "")
 }
 
-// post sends an object and reads the tokens of the answer. The address of the person is passed on, because the API counts wrong
-// passwords by address.
-func (a apiClient) post(ctx context.Context, path string, body any, from string) (tokens, error) {
+// tokens sends an object and reads the tokens of the answer.
+func (a apiClient) tokens(ctx context.Context, path string, body map[string]string, from string) (tokens, error) {
 	var t tokens
 	b, err := json.Marshal(body)
 	if err != nil {
 		return t, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base.JoinPath(path).String(), bytes.NewReader(b))
+	got, err := a.send(ctx, http.MethodPost, path, "", from, b)
 	if err != nil {
 		return t, err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if from != "" {
-		req.Header.Set("X-Forwarded-For", from)
+	if got.status != http.StatusOK {
+		return t, refused(got.status)
 	}
-	resp, err := a.http.Do(req)
-	if err != nil {
-		return t, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return t, refused(resp.StatusCode)
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&t); err != nil {
+	if err := json.Unmarshal(got.body, &t); err != nil {
 		return t, fmt.Errorf("the API's answer to a login: %w", err)
 	}
 	return t, nil
@@ -180,18 +197,50 @@ func (a apiClient) post(ctx context.Context, path string, body any, from string)
 
 // logOut ends a session at the API; the error only says that it lives on until it expires.
 func (a apiClient) logOut(ctx context.Context, token string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base.JoinPath("/api/v1/auth/logout").String(), http.NoBody)
-	if err != nil {
-		return err
+	return a.want(ctx, http.StatusNoContent, http.MethodPost, "/api/v1/auth/logout", token)
+}
+
+// note has the API see that a session is in use.
+func (a apiClient) note(ctx context.Context, token string) error {
+	return a.want(ctx, http.StatusOK, http.MethodGet, "/api/v1/auth/user/me", token)
+}
+
+func (a apiClient) want(ctx context.Context, status int, method, path, token string) error {
+	got, err := a.send(ctx, method, path, token, "", nil)
+	if err == nil && got.status != status {
+		return refused(got.status)
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
+	return err
+}
+
+// answer is one of the API's.
+type answer struct {
+	status int
+	kind   string // the content type
+	body   []byte
+}
+
+// send sends a request, with an access token and a body of JSON if there are any. The address of the person is passed on, because the
+// API counts wrong passwords by address.
+func (a apiClient) send(ctx context.Context, method, path, token, from string, body []byte) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.base.JoinPath(path).String(), bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if from != "" {
+		req.Header.Set("X-Forwarded-For", from)
+	}
 	resp, err := a.http.Do(req)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
-	_ = resp.Body.Close() // nothing of it is read
-	if resp.StatusCode != http.StatusNoContent {
-		return refused(resp.StatusCode)
-	}
-	return nil
+	defer func() { _ = resp.Body.Close() }()
+	got, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), got}, err
 }
