@@ -217,7 +217,7 @@ var moving = map[Action]bool{
 	ActWriteUsers: true, ActCreateSubvendor: true, ActWriteCatalog: true, ActWriteOffers: true, ActSuspendOffers: true, ActOpenOrders: true, ActRefundAddress: true,
 	ActOperateFlows: true, ActConfirmBank: true, ActProvisionWallets: true, ActReopenNonceSequences: true, ActWriteEscrow: true, ActSettleExceptions: true,
 	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteWebhooks: true,
-	ActMoveFloat: true, ActCloseBreaker: true, ActWriteMomoTerms: true, ActAllocate: true,
+	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
 }
 
 // ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data elsewhere.
