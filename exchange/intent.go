@@ -84,7 +84,7 @@ func (i Intent) Flow() string { return intentFlows[i.Kind] + i.ObjectID.String()
 func (i Intent) Statement() []byte {
 	by := Terms{
 		"user_id": textOf(i.By.UserID), "role": string(i.By.Role), "vendor_id": textOf(i.By.VendorID), "session_id": textOf(i.By.SessionID),
-		"assurance": string(i.By.Assurance), "stepped_up_at": momentText(i.By.SteppedUpAt), "ip": i.By.IP, "request_id": i.By.RequestID,
+		"assurance": string(i.By.Assurance), "stepped_up_at": momentText(i.By.SteppedUpAt), "stepped_up_by": string(i.By.SteppedUpBy), "ip": i.By.IP, "request_id": i.By.RequestID,
 	}
 	return appendObject(nil, map[string]any{
 		"id": i.ID.String(), "kind": string(i.Kind), "object_id": i.ObjectID.String(), "by": by, "terms": i.Terms,
@@ -122,13 +122,13 @@ func ParseIntent(statement []byte) (Intent, error) {
 		return bad(err)
 	}
 	i := Intent{ID: s.ID, Kind: s.Kind, ObjectID: s.ObjectID, Terms: s.Terms}
-	var role, assurance string
+	var role, assurance, proof string
 	r := termReader{of: s.By}
 	r.read(
 		idTerm("user_id", &i.By.UserID), textTerm("role", &role), idTerm("vendor_id", &i.By.VendorID), idTerm("session_id", &i.By.SessionID),
-		textTerm("assurance", &assurance), momentTerm("stepped_up_at", &i.By.SteppedUpAt), textTerm("ip", &i.By.IP), textTerm("request_id", &i.By.RequestID),
+		textTerm("assurance", &assurance), momentTerm("stepped_up_at", &i.By.SteppedUpAt), textTerm("stepped_up_by", &proof), textTerm("ip", &i.By.IP), textTerm("request_id", &i.By.RequestID),
 	)
-	i.By.Role, i.By.Assurance = Role(role), Assurance(assurance)
+	i.By.Role, i.By.Assurance, i.By.SteppedUpBy = Role(role), Assurance(assurance), Assurance(proof)
 	times := termReader{of: Terms{"created_at": s.CreatedAt, "expires_at": s.ExpiresAt}}
 	times.read(momentTerm("created_at", &i.CreatedAt), momentTerm("expires_at", &i.ExpiresAt))
 	if r.err != nil || times.err != nil {

@@ -85,7 +85,7 @@ func anIntent(t *rapid.T, kind exchange.IntentKind, object, by uuid.UUID, terms 
 		ID: anID(t, "intent"), Kind: kind, ObjectID: object, Terms: terms, CreatedAt: aMoment(t, "created"), ExpiresAt: aMoment(t, "expires"),
 		By: exchange.Principal{
 			UserID: by, Role: exchange.RoleVendor, VendorID: anID(t, "acts for"), SessionID: anID(t, "session"), IP: rapid.String().Draw(t, "ip"),
-			RequestID: rapid.String().Draw(t, "request"), Assurance: exchange.AssurancePIN, SteppedUpAt: aMoment(t, "stepped up"),
+			RequestID: rapid.String().Draw(t, "request"), Assurance: exchange.AssurancePIN, SteppedUpAt: aMoment(t, "stepped up"), SteppedUpBy: exchange.AssurancePIN,
 		},
 	}
 }
@@ -144,6 +144,7 @@ func TestEveryTermIsInTheDigest(t *testing.T) {
 		"role":      func(i *exchange.Intent, _ *exchange.TransferRequest) { i.By.Role = exchange.RoleAdmin },
 		"session":   func(i *exchange.Intent, _ *exchange.TransferRequest) { i.By.SessionID = uuid.New() },
 		"assurance": func(i *exchange.Intent, _ *exchange.TransferRequest) { i.By.Assurance = exchange.AssurancePasskey },
+		"proof":     func(i *exchange.Intent, _ *exchange.TransferRequest) { i.By.SteppedUpBy = exchange.AssurancePIN },
 		"step-up":   func(i *exchange.Intent, _ *exchange.TransferRequest) { i.By.SteppedUpAt = time.UnixMilli(5) },
 		"created":   func(i *exchange.Intent, _ *exchange.TransferRequest) { i.CreatedAt = time.UnixMilli(7) },
 		"expires":   func(i *exchange.Intent, _ *exchange.TransferRequest) { i.ExpiresAt = time.UnixMilli(7) },
