@@ -229,6 +229,10 @@ func (t unitTx) defaultWallet(ctx context.Context, owner uuid.UUID, n exchange.N
 	return readFound[exchange.Wallet](ctx, t, readDefaultWallet, owner, n)
 }
 
+// errUnprovenPhone keeps accounts that anybody can make, as many as he likes, from borrowing addresses of the escrow pool.
+var errUnprovenPhone = exchange.Errorf(exchange.CodeStateConflict,
+	"Prove your phone number before you sell: POST /api/v1/auth/user/me/verifications.")
+
 // admitCustomer locks the customer of an order, fills in its phone number, and checks the order against its limits.
 func (t unitTx) admitCustomer(ctx context.Context, o *exchange.Order) error {
 	var r exchange.User
@@ -244,6 +248,9 @@ func (t unitTx) admitCustomer(ctx context.Context, o *exchange.Order) error {
 	}
 	if merchant := k.Merchants && r.Role == exchange.RoleVendor; !r.IsActive || (!customer && !merchant) {
 		return exchange.Errorf(exchange.CodeForbidden, "Only an active customer can buy or sell.")
+	}
+	if k.OffRamp() && r.Role == exchange.RoleUser && r.PhoneProvenAt.IsZero() {
+		return errUnprovenPhone
 	}
 	if o.PaymentPhone == "" {
 		o.PaymentPhone = r.PhoneNumber
