@@ -43,7 +43,7 @@ func exampleTests() []func(*testing.T) {
 		TestBankConfirmationIsRead, TestTreasuryIsAllocatedByTwo, TestExceptionIsSettledOnce,
 		TestDecisionRepeatedAfterAnUnknownOutcome, TestPINIsChangedWithThePassword, TestSendWithAQuote, TestSessionsEnd,
 		TestTwoOfficersDeclareAPayoutNotMade, TestOfficersApproveThroughTheAPI, TestResolveNamesTheRefund, TestApprovalTokens,
-		TestTwoOfficersCorrectAnAddress, TestFreezeIsPulledByOneAndLiftedByTwo, TestSessionsAreListedAndEnded,
+		TestTwoOfficersCorrectAnAddress, TestTwoOfficersReleaseTheDatabase, TestFreezeIsPulledByOneAndLiftedByTwo, TestSessionsAreListedAndEnded,
 		TestPasswordIsChanged, TestD1NobodyIsTwoOfficers,
 		TestInvitationsAreListedAndWithdrawn, TestPasskeysProveTheirUser, TestH9MoneyNeedsAFreshProof, TestH3SquattersAreNotPaid,
 		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOperationsWithoutAnotherExample,

@@ -24,7 +24,7 @@ func (e *env) pays(customer person, offer uuid.UUID, amount string, late bool) e
 			e.t.Fatal(err)
 		}
 	}
-	out, err := e.store.AcceptPayment(e.t.Context(), a.ID, storetest.Paid(e.t, money.Must(money.KES, amount)), time.Time{})
+	out, err := e.store.AcceptPayment(e.t.Context(), a.ID, storetest.Listed(e.t, e.store, storetest.Paid(e.t, money.Must(money.KES, amount))), time.Time{})
 	if err != nil {
 		e.t.Fatal(err)
 	}

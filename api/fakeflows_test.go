@@ -63,7 +63,7 @@ func (f *fakeFlows) MoveFloat(_ context.Context, move uuid.UUID) error {
 }
 
 func (f *fakeFlows) WakeForFloat(_ context.Context, w exchange.FloatWaiter) error {
-	return f.called("wake for float " + w.OrderID.String())
+	return f.called("wake for float " + cmp.Or(w.WorkflowID, w.OrderID.String()))
 }
 
 func (f *fakeFlows) CancelOrder(ctx context.Context, order, intent uuid.UUID) error {

@@ -13,6 +13,7 @@ import (
 	"kivuko/exchange/money"
 	"kivuko/momo/daraja"
 	"kivuko/store/storetest"
+	"kivuko/workflows"
 )
 
 const (
@@ -20,6 +21,7 @@ const (
 	movesPath      = "/api/v1/auth/momo/float/moves"
 	termsPath      = "/api/v1/auth/momo/terms"
 	closePath      = "/api/v1/auth/momo/breaker/close"
+	releasePath    = "/api/v1/auth/momo/release"
 	allocationPath = "/api/v1/auth/treasury/allocations"
 )
 
@@ -143,6 +145,52 @@ func TestBreakerShowsAndIsClosed(t *testing.T) {
 	// Until the operator accepts a payout, payouts go one at a time.
 	if shown := w.do(get, "/readyz", nil).object()["dependencies"].(map[string]any)["momo-payouts"].(map[string]any); shown["status"] != "down" || shown["state"] != "trial" {
 		t.Errorf("closed, it is shown as %v", shown)
+	}
+}
+
+// D4: after the database was put back, requests to the operator go out again when two officers say so, and what waited goes on.
+func TestTwoOfficersReleaseTheDatabase(t *testing.T) {
+	c := newCrossing(t, "1")
+	colleague := c.person(exchange.RoleTreasury)
+	order := storetest.NewMarket(t, c.store).Order(t, c.store, "10")
+	storetest.Attempt(t, c.store, order) // the first request of a new database releases it
+	ask := func(who person, note string) *reply {
+		return c.do(post, releasePath, map[string]any{"note": note}, who.auth(), freshKey())
+	}
+	state := func() any {
+		return c.do(get, floatPath, nil, colleague.auth()).want(http.StatusOK).object()["breaker"].(map[string]any)["state"]
+	}
+	ask(c.admin, "nothing was put back").refused(exchange.CodeStateConflict)
+	storetest.PutBack(t, c.store)
+	if state() != "moved" {
+		t.Errorf("the breaker is %v", state())
+	}
+	parked := c.parks(workflows.OnRampID(order.ID), workflows.TypeOnRamp, "order", order.ID, workflows.ReasonMomoSuspended, exchange.Tron).WorkflowID
+	ask(c.admin, "without a report").refused(exchange.CodeStateConflict)
+	balance := money.Must(money.KES, "100000")
+	report := exchange.FloatReport{Ticket: "AG_1", Code: "0", At: time.Now(), Accounts: []exchange.FloatAccount{
+		{Name: exchange.FloatWorking, Current: balance, Available: balance}, {Name: exchange.FloatUtility, Current: balance, Available: balance},
+	}}
+	if _, err := c.store.RecordFloatReport(t.Context(), report); err != nil {
+		t.Fatal(err)
+	}
+	ask(c.admin, "").blames("/note required")
+	ask(c.sender, "mine").refused(exchange.CodeForbidden)
+	waits := waiting(ask(c.admin, "every payout since the backup is settled by its receipt"))
+	if waits["kind"] != "database_release" || state() != "moved" {
+		t.Errorf("waits %v, and the breaker is %v", waits, state())
+	}
+	confirm := func(who person) *reply {
+		return c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, who.auth(), freshKey())
+	}
+	confirm(c.admin).refused(exchange.CodeForbidden)
+	before := len(c.flows.calls)
+	confirm(colleague).want(http.StatusOK)
+	if woken := c.flows.calls[before:]; state() != "closed" || !slices.Contains(woken, "wake for float "+parked) {
+		t.Errorf("the breaker is %v, and woken is %v", state(), woken)
+	}
+	if confirm(colleague).want(http.StatusOK); len(c.flows.calls) != before+1 {
+		t.Errorf("confirmed again, woken is %v", c.flows.calls[before:])
 	}
 }
 

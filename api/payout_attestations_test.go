@@ -51,7 +51,7 @@ func sendUnheard(t *testing.T, s *store.Store, m storetest.Market) uuid.UUID {
 func refundUnheard(t *testing.T, s *store.Store) (order, refund uuid.UUID) {
 	t.Helper()
 	m := storetest.NewMarket(t, s)
-	out, err := s.AcceptPayment(t.Context(), storetest.Attempt(t, s, m.Order(t, s, "10")).ID, storetest.Paid(t, money.Must(money.KES, "1100")), time.Time{})
+	out, err := s.AcceptPayment(t.Context(), storetest.Attempt(t, s, m.Order(t, s, "10")).ID, storetest.Listed(t, s, storetest.Paid(t, money.Must(money.KES, "1100"))), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

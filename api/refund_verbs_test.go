@@ -255,7 +255,7 @@ func TestRefundOfOneOfTwoLatePaymentsReachesItsFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for attempt, amount := range map[uuid.UUID]string{large.ID: "500", small.ID: "259"} {
-		if _, err := e.store.AcceptPayment(t.Context(), attempt, storetest.Paid(t, money.Must(money.KES, amount)), time.Time{}); err != nil {
+		if _, err := e.store.AcceptPayment(t.Context(), attempt, storetest.Listed(t, e.store, storetest.Paid(t, money.Must(money.KES, amount))), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		e.watch(attempt)
