@@ -78,8 +78,10 @@ func TestPendingOrdersAreLimitedByRole(t *testing.T) {
 	s, _ := narrow(t, storetest.URL(t))
 	m := storetest.NewMarket(t, s)
 	user := storetest.User(t, s, exchange.RoleUser)
+	var last exchange.OrderRequest
 	open := func(u exchange.User) (exchange.Order, error) {
-		return storetest.OpenOrder(ctx, s, request(t, m, u, ""), storetest.PrincipalOf(u))
+		last = request(t, m, u, "")
+		return storetest.OpenOrder(ctx, s, last, storetest.PrincipalOf(u))
 	}
 	first, err := open(user)
 	if err != nil {
@@ -100,8 +102,8 @@ func TestPendingOrdersAreLimitedByRole(t *testing.T) {
 		t.Fatalf("after one was cancelled: %v", err)
 	}
 	// A repeated request finds its order, however many there are.
-	if _, err := storetest.OpenOrder(ctx, s, exchange.OrderRequest{ID: again.ID, CustomerID: user.ID, OfferID: m.Offer.ID, Crypto: usdt("10")}, storetest.PrincipalOf(user)); err != nil {
-		t.Errorf("repeated: %v", err)
+	if o, err := storetest.OpenOrder(ctx, s, last, storetest.PrincipalOf(user)); err != nil || o.ID != again.ID {
+		t.Errorf("repeated: %s, %v", o.ID, err)
 	}
 }
 
