@@ -14,4 +14,6 @@ type Pruned struct {
 	Messages      int `json:"messages,omitempty"`
 	Verifications int `json:"verifications,omitempty"`
 	Challenges    int `json:"challenges,omitempty"`
+	// Intents are those that were never used.
+	Intents int `json:"intents,omitempty"`
 }

@@ -84,3 +84,48 @@ func TestPruneKeepsLocks(t *testing.T) {
 		t.Errorf("locked until %s, %v", until, err)
 	}
 }
+
+// What was asked for and never carried out is deleted a month after its end. The database lets nothing else go: neither a younger
+// one, nor one that was used.
+func TestUnusedIntentsArePruned(t *testing.T) {
+	t.Parallel()
+	ctx, c := t.Context(), newClock()
+	const day = 24 * time.Hour
+	c.at.Store(time.Now().Add(-50 * day).UnixMilli()) // the database has a clock of its own
+	s := storetest.Open(t, storetest.URL(t), store.Options{Now: c.now})
+	by := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleCustomer))
+	ask := func() exchange.Asked {
+		a, err := storetest.Ask(ctx, s, exchange.IntendTransferCancel, uuid.New(), uuid.New(), nil, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	used, lapsed, refused := ask(), ask(), ask()
+	if _, err := s.UseIntent(ctx, used, exchange.IntendTransferCancel); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RefuseIntent(ctx, refused.IntentID, exchange.CodeForbidden); err != nil {
+		t.Fatal(err)
+	}
+	c.advance(21 * day)
+	young := ask()
+	c.advance(29 * day)
+	for i, want := range []int{1, 1, 0} {
+		if got, err := s.Prune(ctx, 1); err != nil || got.Intents != want {
+			t.Errorf("round %d deleted %+v, %v", i+1, got, err)
+		}
+	}
+	for what, i := range map[string]struct {
+		asked exchange.Asked
+		kept  bool
+	}{"used": {used, true}, "young": {young, true}, "lapsed": {lapsed, false}, "refused": {refused, false}} {
+		if _, err := s.Intent(ctx, i.asked.IntentID); (err == nil) != i.kept {
+			t.Errorf("%s: %v", what, err)
+		}
+		_, err := storetest.Owner(t, s).ExecContext(ctx, `DELETE FROM intents WHERE id = $1`, i.asked.IntentID)
+		if (sqlState(err) == "KV002") != i.kept {
+			t.Errorf("%s is deleted by hand: %v", what, err)
+		}
+	}
+}

@@ -51,7 +51,7 @@ challenges                  rid   pdl    -     -      -       -         -
 invitations                 riu   -      -     -      -       -         -
 messages                    riud  pdl    -     -      -       -         -
 idempotency_keys            riud  rdl    -     -      -       -         -
-intents                     riu   ru     r     ru     ru      -         -
+intents                     riu   rud    r     ru     ru      -         -
 fiat_currencies             riud  r      r     r      r       -         -
 countries                   riud  r      r     r      r       -         -
 catalog_removals            riud  r      r     r      r       -         -

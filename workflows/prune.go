@@ -27,6 +27,7 @@ func Prune(ctx workflow.Context) (activities.Pruned, error) {
 		all.Messages += p.Messages
 		all.Verifications += p.Verifications
 		all.Challenges += p.Challenges
+		all.Intents += p.Intents
 		if all.More = p.More; !p.More {
 			break
 		}
