@@ -33,12 +33,13 @@ const (
 // authenticated. The place is the flow, and for an activity's payloads its type too: whoever may write to Temporal, but has
 // no key, can't have a flow read what was written for another flow or another step. What an activity is given is encrypted with a
 // key of its queue's domain: a worker that was taken over reads what it was given, and neither what customers asked for nor what
-// other workers are given.
+// other workers are given. What it writes is read only as an answer of its own queue.
 type Codec struct {
 	current string
 	order   []string // the keys, the one that encrypts first
 	aeads   map[string]cipher.AEAD
 	place   string // of the payloads; "" for a codec that reads those of all places, as the codec server's does
+	domain  string // of the place; "" with it
 }
 
 var (
@@ -51,11 +52,11 @@ func (c *Codec) WithSerializationContext(of converter.SerializationContext) conv
 	there := *c
 	switch of := of.(type) {
 	case converter.WorkflowSerializationContext:
-		there.place = of.WorkflowID
+		there.place, there.domain = of.WorkflowID, DomainFlows
 	case converter.ActivitySerializationContext:
-		there.place = of.WorkflowID + " " + of.ActivityType
-		there.current = c.keyOf(DomainOf(of.TaskQueue))
+		there.place, there.domain = of.WorkflowID+" "+of.ActivityType, DomainOf(of.TaskQueue)
 	}
+	there.current = c.keyOf(there.domain)
 	return &there
 }
 
@@ -122,6 +123,9 @@ func (c *Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 		aead := c.aeads[id]
 		if aead == nil {
 			return nil, fmt.Errorf("payload codec: the key %q is not configured", id)
+		}
+		if foreign(id, c.domain) {
+			return nil, fmt.Errorf("payload codec: the key %q is of another domain than %s", id, c.domain)
 		}
 		place := string(p.GetMetadata()[metaPlace])
 		if c.place != "" && place != c.place {

@@ -32,6 +32,13 @@ func DomainOf(queue string) string {
 // InDomain reports whether a key is one of a domain.
 func (k Key) InDomain(domain string) bool { return strings.HasPrefix(k.ID, domain+".") }
 
+// foreign reports whether a key is of a domain that writes nothing in another one: only its own and the flows, which hand it its
+// work, write there. A key of no domain writes everywhere, as on a developer's machine.
+func foreign(key, domain string) bool {
+	of, _, _ := strings.Cut(key, ".")
+	return domain != "" && of != domain && of != DomainFlows && slices.Contains(Domains(), of)
+}
+
 // keyOf is the first key of a domain. Where none is of that domain, as on a developer's machine, it is the one that encrypts.
 func (c *Codec) keyOf(domain string) string {
 	for _, id := range c.order {
