@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"cmp"
+	"reflect"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/workflow"
@@ -182,8 +183,19 @@ type handlers struct {
 // update registers one handler, unless an earlier registration failed.
 func (h *handlers) update(name, description string, handler, validator any) {
 	if h.err == nil {
-		h.err = workflow.SetUpdateHandlerWithOptions(h.ctx, name, handler, workflow.UpdateHandlerOptions{Validator: validator, Description: description})
+		h.err = workflow.SetUpdateHandlerWithOptions(h.ctx, name, disconnected(handler), workflow.UpdateHandlerOptions{Validator: validator, Description: description})
 	}
+}
+
+// disconnected lets a handler work after somebody has cancelled the flow's execution, as the flow itself does: the SDK calls
+// handlers with the context that was cancelled.
+func disconnected(handler any) any {
+	inner := reflect.ValueOf(handler)
+	return reflect.MakeFunc(inner.Type(), func(in []reflect.Value) []reflect.Value {
+		ctx, _ := workflow.NewDisconnectedContext(in[0].Interface().(workflow.Context))
+		in[0] = reflect.ValueOf(&ctx).Elem()
+		return inner.Call(in)
+	}).Interface()
 }
 
 // signal calls received for each signal with the name.

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"

@@ -210,6 +210,13 @@ func approvalPassages() []passage {
 				}
 			},
 		},
+		{
+			name: "officers decide after its execution was cancelled", required: 1, status: sent, detail: none, check: answered("approve", ""),
+			people: func(w *transferHarness) {
+				w.at(whenPending, w.env.CancelWorkflow)
+				approve(w, time.Hour)
+			},
+		},
 		{name: "no officer decides", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailLapsed},
 		{
 			name: "one decides and the second never does", required: 2, status: exchange.TransferCancelled, detail: exchange.DetailLapsed,
