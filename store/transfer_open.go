@@ -14,7 +14,7 @@ const insertTransfer = `
 INSERT INTO transfers (id, kind, requested_by, sender_id, vendor_id, recipient_id, recipient_vendor_id, network, asset, amount, wallet_id, wallet_type,
     from_address, to_wallet_id, to_address, note, value, rate, digest, status, status_detail, hold_id, created_at, updated_at,
     fee, fee_profile_id, fee_hold_id, fx_quote_id, fiat_currency, fiat_amount, fiat_rate, intent_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $23, $23, $24, $25, $26, $27, $28, $29, $30, $31)`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $23, $24, $25, $26, $27, $28, $29, $30, $31)`
 
 // OpenTransfer carries out an intent to transfer: it stores the transfer, holds its amount and counts its value against
 // the requester's limits, all in the transaction that uses the intent. A repeated call returns the existing transfer.
