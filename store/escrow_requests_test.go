@@ -223,7 +223,7 @@ func TestEscrowPolicies(t *testing.T) {
 		until = append(until, a.RestUntil)
 	}
 	slices.SortFunc(until, time.Time.Compare)
-	if now := p.clock.now(); len(until) != 2 || !until[0].Equal(now.Add(rest)) || !until[1].Equal(now.Add(7*24*time.Hour)) {
+	if now := p.clock.now(); len(until) != 2 || !until[0].Equal(now.Add(rest)) || !until[1].Equal(now.Add(6*time.Hour)) {
 		t.Errorf("they rest until %v", until)
 	}
 	short, keep, none, far := time.Minute, 501, 0, exchange.MaxEscrowRest+time.Second

@@ -169,11 +169,11 @@ func TestEscrowAddressesRest(t *testing.T) {
 	_, err := p.sell(t)
 	wantFault(t, err, exchange.CodeEscrowExhausted)
 	resting := p.addresses(t, exchange.EscrowResting)
-	const week = 7 * 24 * time.Hour
-	if len(resting) != 4 || !resting[0].RestUntil.Equal(p.clock.now().Add(week)) {
+	const rest = 6 * time.Hour // they saw no money
+	if len(resting) != 4 || !resting[0].RestUntil.Equal(p.clock.now().Add(rest)) {
 		t.Fatalf("resting are %+v", resting)
 	}
-	p.clock.advance(week - time.Second)
+	p.clock.advance(rest - time.Second)
 	_, err = p.sell(t)
 	wantFault(t, err, exchange.CodeEscrowExhausted)
 	p.clock.advance(time.Second)
