@@ -15,8 +15,13 @@ import (
 // timed is a store with a clock of its own whose deposits on TRON are read from after block 100.
 func timed(t *testing.T) (*store.Store, *clock) {
 	t.Helper()
+	return timedAt(t, storetest.URL(t))
+}
+
+func timedAt(t *testing.T, url string) (*store.Store, *clock) {
+	t.Helper()
 	c := newClock()
-	s := storetest.Open(t, storetest.URL(t), store.Options{Now: c.now})
+	s := storetest.Open(t, url, store.Options{Now: c.now})
 	if _, err := s.StartDeposits(t.Context(), exchange.Tron, blockOf("a", 100)); err != nil {
 		t.Fatal(err)
 	}
@@ -370,11 +375,13 @@ func TestWhatIsOutlived(t *testing.T) {
 	wantHold(t, s, p, exchange.HoldNone)
 }
 
-// A payment whose transaction the database lost completes by it, and is not made a second time.
+// A payment whose transaction the database lost completes by it, and is not made a second time. The API, which applies what two
+// officers confirm, may write it down.
 func TestPaymentsThatWereSentBefore(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
-	s, c := timed(t)
+	ctx, url := t.Context(), storetest.URL(t)
+	s, c := timedAt(t, url)
+	api := storetest.OpenAs(t, url, store.RoleAPI, store.Options{Now: c.now})
 	m := storetest.NewMarket(t, s)
 	_, p := paid(t, s, m)
 	look(t, s, 100, c.now())
@@ -385,7 +392,7 @@ func TestPaymentsThatWereSentBefore(t *testing.T) {
 		t.Fatalf("the alarms are %+v, %v", open, err)
 	}
 	adopt := func(i int) error {
-		return adopted(t, s, open[i].ID, p.ID)
+		return adopted(t, api, open[i].ID, p.ID)
 	}
 	if open[0].TxID != "lost" {
 		open[0], open[1] = open[1], open[0]
@@ -396,12 +403,11 @@ func TestPaymentsThatWereSentBefore(t *testing.T) {
 	if _, err := s.ParkChainPayment(ctx, p.ID, string(exchange.HoldSentBefore)); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		if err := adopt(0); err != nil {
-			t.Fatal(err)
-		}
+	if err := adopt(0); err != nil {
+		t.Fatal(err)
 	}
-	alarmOf(t, s, exchange.QuarantineOutgoing) // the other one
+	wantFault(t, adopt(0), exchange.CodeNotFound) // it waits no more
+	alarmOf(t, s, exchange.QuarantineOutgoing)    // the other one
 	live, found, err := s.LiveAttempt(ctx, p.ID)
 	if err != nil || !found || live.TxID != "lost" || live.Status != exchange.TxIncluded || live.Block != 101 {
 		t.Fatalf("the transaction is %+v, %v", live, err)

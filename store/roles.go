@@ -34,7 +34,8 @@ func Roles() []Role {
 // Secrets are read only where they are used: sessions by the API and the codec, keys of webhooks by their worker, keys of wallets
 // by the signer; the API reads which keys exist. What authorises something is written by the process that learns it: decisions,
 // commands and releases by the API, approvals by the flows that checked a ticket, proofs of payments by the mobile money worker,
-// deposits by the chain worker.
+// deposits by the chain worker. The API moves transfers, transactions and drafts only for a payment that two officers found on
+// the chain (check_adopter).
 const rightsTable = `
 table                       api   flows  momo  chain  signer  webhooks  codec
 state_transitions           r     r      r     r      r       r         -
@@ -106,14 +107,14 @@ momo_credential_hits        r     r      ri    r      r       -         -
 chain_payments              riu   riu    riu   riu    riu     -         -
 nonce_sequences             rl    r      r     riu    riu     -         -
 nonces                      r     r      r     ri     ri      -         -
-chain_attempts              r     riu    r     riu    riu     -         -
-cold_drafts                 r     ru     r     riu    r       -         -
+chain_attempts              riu   riu    r     riu    riu     -         -
+cold_drafts                 ru    ru     r     riu    r       -         -
 nonce_sequence_reopenings   ri    r      r     r      r       -         -
 network_fees                r     r      r     r      r       -         -
 deposit_cursors             r     r      r     riu    r       -         -
 deposit_blocks              r     r      r     rid    r       -         -
 chain_deposits              ru    ru     rl    riu    rl      -         -
-deposit_quarantine          r     ru     r     riu    ru      -         -
+deposit_quarantine          ru    ru     r     riu    ru      -         -
 deposit_looks               r     r      r     riu    r       -         -
 deposit_waits               r     riu    r     r      r       -         -
 deposit_wakeups             r     riu    r     riu    r       -         -
@@ -130,7 +131,7 @@ payout_attestations         ri    r      r     r      r       -         -
 refund_policy               r     r      r     r      r       -         -
 refunds                     riu   riu    riu   ru     ru      -         -
 refund_requests             ri    r      r     r      r       -         -
-transfers                   rl    riu    rl    ru     ru      r         -
+transfers                   ru    riu    rl    ru     ru      r         -
 screenings                  r     ri     r     r      ri      -         -
 deny_list                   riu   r      r     r      r       -         -
 freezes                     riu   r      r     r      r       -         -

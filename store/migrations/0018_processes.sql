@@ -27,7 +27,10 @@ CREATE TRIGGER float_moves_released BEFORE UPDATE ON float_moves FOR EACH ROW WH
 CREATE INDEX refunds_unpaid_idx ON refunds (id) WHERE status <> 'completed';
 CREATE INDEX payment_exceptions_late_idx ON payment_exceptions (attempt_id) WHERE status = 'open' AND kind IN ('late', 'duplicate');
 
--- Fires first, by its name.
+-- These fire first, by their names.
 CREATE TRIGGER chain_payments_author BEFORE INSERT ON chain_payments FOR EACH ROW EXECUTE FUNCTION check_payment_author();
-
 CREATE TRIGGER deposit_quarantine_signer BEFORE UPDATE ON deposit_quarantine FOR EACH ROW EXECUTE FUNCTION check_signers_alarm();
+CREATE TRIGGER chain_attempts_adopter BEFORE INSERT OR UPDATE ON chain_attempts FOR EACH ROW WHEN (current_user = 'kivuko_api')
+    EXECUTE FUNCTION check_adopter('payment_id');
+CREATE TRIGGER cold_drafts_adopter BEFORE UPDATE ON cold_drafts FOR EACH ROW WHEN (current_user = 'kivuko_api') EXECUTE FUNCTION check_adopter('payment_id');
+CREATE TRIGGER transfers_adopter BEFORE UPDATE ON transfers FOR EACH ROW WHEN (current_user = 'kivuko_api') EXECUTE FUNCTION check_adopter('id');

@@ -31,7 +31,7 @@ const URLVariable = "KIVUKO_TEST_DATABASE_URL"
 
 // serviceRole is the restricted role that tests run under, so that they prove the grants sufficient: it has the rights of all
 // processes, because a test does what several of them do. As connects as one of them.
-const serviceRole = "kivuko_tests"
+const serviceRole store.Role = "kivuko_tests"
 
 // templateLock is the key of the advisory lock under which a template is made.
 const templateLock = 0x6b69_7675
@@ -45,13 +45,19 @@ func New(t testing.TB) *store.Store {
 // Open opens a store on a database of URL with options, and closes it at the end of the test.
 func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 	t.Helper()
+	return OpenAs(t, dsn, serviceRole, o)
+}
+
+// OpenAs is Open with the rights of one process, for what that process alone does.
+func OpenAs(t testing.TB, dsn string, role store.Role, o store.Options) *store.Store {
+	t.Helper()
 	if reflect.ValueOf(o.Limits).IsZero() {
 		o.Limits = plenty()
 	}
 	if o.AuditKeys == nil {
 		o.AuditKeys = []exchange.AuditKey{{ID: "test", Secret: []byte("0123456789abcdef0123456789abcdef")}}
 	}
-	s, err := store.Open(t.Context(), WithRole(t, dsn), o)
+	s, err := store.Open(t.Context(), withRole(t, dsn, role), o)
 	if err != nil {
 		t.Fatalf("open the store: %v", err)
 	}
@@ -150,9 +156,14 @@ func Owner(t testing.TB, s *store.Store) *sql.DB {
 // WithRole makes sessions of the URL work as the restricted role of the service.
 func WithRole(t testing.TB, dsn string) string {
 	t.Helper()
+	return withRole(t, dsn, serviceRole)
+}
+
+func withRole(t testing.TB, dsn string, role store.Role) string {
+	t.Helper()
 	u := parse(t, dsn)
 	q := u.Query()
-	q.Set("role", serviceRole)
+	q.Set("role", string(role))
 	u.RawQuery = q.Encode()
 	return u.String()
 }
@@ -368,8 +379,8 @@ func makeServiceRole() string {
 		of = append(of, string(role))
 	}
 	return `DO $$ BEGIN
-		IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '` + serviceRole + `') THEN
-			CREATE ROLE ` + serviceRole + ` NOLOGIN IN ROLE ` + strings.Join(of, ", ") + `;
+		IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '` + string(serviceRole) + `') THEN
+			CREATE ROLE ` + string(serviceRole) + ` NOLOGIN IN ROLE ` + strings.Join(of, ", ") + `;
 		END IF;
 	END $$`
 }
