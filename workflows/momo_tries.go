@@ -36,6 +36,7 @@ type momoTries struct {
 	again   bool      // an operator ended that rest
 	busy    int       // tries that were repeated because the operator was busy
 	short   time.Time // since when the float is too small; zero while it is not
+	frozen  time.Time // since when outgoing payments are frozen; zero while they are not
 	claimed time.Time // since when a source reports that a refused payout was made; zero while no source does
 	full    bool      // the last try failed at the payee's daily limit
 }
@@ -76,6 +77,7 @@ func (p *momoTries) unpaid(ctx workflow.Context, r MomoPayoutResult) {
 		p.in.Try = max(p.in.Try, r.Try) + 1
 	}
 	p.short, p.claimed = since(ctx, p.short, short), since(ctx, p.claimed, p.isClaim(r))
+	p.frozen = since(ctx, p.frozen, r.Class == exchange.ClassFrozen)
 	full := r.Class == exchange.ClassPayeeDay && !p.full
 	p.full = full
 	switch {
@@ -90,7 +92,7 @@ func (p *momoTries) unpaid(ctx workflow.Context, r MomoPayoutResult) {
 		p.awaitFloat(ctx)
 	case r.Class == exchange.ClassFrozen:
 		p.note(ctx, exchange.WaitFrozen)
-		p.rest(ctx, trialPause, "Check whether the freeze was lifted", "two officers to lift the freeze of all outgoing payments", never)
+		p.rest(ctx, slower(ctx, trialPause, p.frozen), "Check whether the freeze was lifted", "two officers to lift the freeze of all outgoing payments", never)
 	case r.Class == exchange.ClassTrial:
 		p.note(ctx, exchange.WaitSuspended)
 		p.rest(ctx, trialPause, "Check whether the payout on trial was accepted", "another payout, on trial after our credential was refused", p.moreFloat)

@@ -12,6 +12,7 @@ import (
 	"kivuko/chain"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
 	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
@@ -41,6 +42,7 @@ func payoutRehearsals() map[workflows.Reason]rehearsal {
 		// A foreign transaction is settled before a retry.
 		workflows.ReasonPayoutForeignSend: stuck(held(exchange.HoldForeign)),
 		workflows.ReasonPayoutUnexpected:  stuck(held(exchange.HoldUnexpected)),
+		workflows.ReasonPayoutInactive:    stuck(switchedOff),
 		workflows.ReasonPayoutDenied:      stuck(paying(recipient{verdict: exchange.VerdictHit})),
 		workflows.ReasonPayoutUnknown:     stuck(paying(recipient{verdict: exchange.VerdictUnknown})),
 		workflows.ReasonPayoutCold:        {retryOrRefund, coldOffer},
@@ -109,6 +111,19 @@ func held(hold exchange.SigningHold) func(*parkedCommand, *harness) {
 			}
 			return hold
 		}
+	}
+}
+
+// switchedOff switches the buyer's account off before anything is signed.
+func switchedOff(c *parkedCommand, w *harness) {
+	w.at(time.Second, func() { w.switched(w.market.Customer, false) })
+	c.mend = func() { w.switched(w.market.Customer, true) }
+}
+
+// switched switches an account on or off.
+func (w *harness) switched(u exchange.User, on bool) {
+	if _, err := w.store.UpdateUser(w.t.Context(), u.ID, store.UserPatch{IsActive: &on}, storetest.By); err != nil {
+		w.t.Error(err)
 	}
 }
 

@@ -38,6 +38,10 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 			w.setFloat(money.Must(money.KES, "10"))
 			c.mend = func() { w.setFloat(money.Must(money.KES, "100000")) }
 		})},
+		workflows.ReasonMomoInactive: {retryOrRefund, sale(func(c *parkedCommand, w *saleHarness) {
+			w.at(30*time.Second, func() { w.switched(w.market.Customer, false) })
+			c.mend = func() { w.switched(w.market.Customer, true) }
+		})},
 		workflows.ReasonMomoClaimed: {[]string{activities.VerbRetry, activities.VerbRefund, activities.VerbResolve}, claimedSale},
 		workflows.ReasonBankWaiting: {onlyRetry, sale(func(c *parkedCommand, w *saleHarness) {
 			w.byBank()
