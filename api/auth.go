@@ -31,7 +31,7 @@ func (s *server) login(c *call) error {
 		return err
 	}
 	email, password := f.line("email", true, exchange.MaxEmailLength), f.secret("password", true)
-	device := f.text("device_token", false, maxRefreshLength)
+	device := f.text("device_token", f.has("device_token"), maxRefreshLength)
 	if err := f.done(); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *server) loginPIN(c *call) error {
 		return err
 	}
 	email, phone := f.line("email", f.has("email"), exchange.MaxEmailLength), f.line("phone_number", f.has("phone_number"), maxPhoneText)
-	pin, device := f.secret("pin", true), f.text("device_token", false, maxRefreshLength)
+	pin, device := f.secret("pin", true), f.text("device_token", f.has("device_token"), maxRefreshLength)
 	switch {
 	case f.has("email") && f.has("phone_number"):
 		f.fail("phone_number", "conflict", "must be left out when email is given")

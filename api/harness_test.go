@@ -212,12 +212,11 @@ func header(name, value string) option { return func(r *http.Request) { r.Header
 // is, or a value that is sent as JSON.
 func (e *env) do(method, path string, body any, options ...option) *reply {
 	e.t.Helper()
-	return e.doIn(e.t, method, path, body, options...)
+	return e.doIn(e.t, method, path, e.withDigest(e.t, path, body), options...)
 }
 
 func (e *env) doIn(t testing.TB, method, path string, body any, options ...option) *reply {
 	t.Helper()
-	body = e.withDigest(t, path, body)
 	var content io.Reader
 	var sent []byte
 	switch b := body.(type) {

@@ -230,11 +230,16 @@ func (s *server) acceptInvitation(c *call) error {
 	}
 	token := f.text("token", true, maxInvitationToken)
 	challenge, raw := f.id("challenge_id", f.has("credential")), f.credential("credential", f.has("challenge_id"))
-	name := f.line("passkey_name", f.has("credential"), exchange.MaxPasskeyName)
+	name := f.line("passkey_name", f.has("credential") || f.has("passkey_name"), exchange.MaxPasskeyName)
+	f.secret("password", true)
+	if err := f.done(); err != nil {
+		return err
+	}
 	i, err := s.opened(c, token)
 	if err != nil {
 		return err
 	}
+	// Only the invitation says whose password it is, and whether a passkey is needed.
 	text := f.newPassword("password", i.User())
 	if i.Role.Staff() && !f.has("credential") {
 		f.fail("credential", "required", "is required: staff have a passkey")

@@ -31,10 +31,7 @@ func TestClaimedAddressLosesAgainstTheProxysLine(t *testing.T) {
 
 // A client with one IPv6 address can use the whole site.
 func TestSiteOfIPv6CountsAsOneAddress(t *testing.T) {
-	e := start(t, func(d *Deps) {
-		d.Config.Rates.Login = Rate{Max: 2, Per: time.Hour}
-		d.Config.Guesses.Address = store.Delays{Free: 1, Base: time.Hour, Most: time.Hour, Memory: time.Hour}
-	})
+	e := start(t, func(d *Deps) { d.Config.Rates.Login = Rate{Max: 2, Per: time.Hour} })
 	guess := func(address string) *reply {
 		return e.do(post, "/api/v1/users/login", map[string]any{"email": "a@example.com", "password": "x"}, from(address))
 	}
@@ -43,6 +40,9 @@ func TestSiteOfIPv6CountsAsOneAddress(t *testing.T) {
 	guess("2001:db8:1:2::3").refused(exchange.CodeRateLimited)
 	guess("2001:db8:1:3::1").refused(exchange.CodeInvalidCredentials)
 
+	e = start(t, func(d *Deps) {
+		d.Config.Guesses.Address = store.Delays{Free: 1, Base: time.Hour, Most: time.Hour, Memory: time.Hour}
+	})
 	pin := func(address, email string) *reply {
 		return e.do(post, "/api/v1/users/login-pin", map[string]any{"email": email, "pin": "8364"}, from(address))
 	}

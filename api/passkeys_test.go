@@ -23,9 +23,15 @@ type authenticator struct {
 }
 
 func newAuthenticator() *authenticator {
+	// The library leaves out leading zeros of a key's point, which no real authenticator does.
+	const whole = 77
+	cred := virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2)
+	for len(cred.Key.AttestationData()) != whole {
+		cred = virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2)
+	}
 	return &authenticator{
 		party: virtualwebauthn.RelyingParty{Name: "Kivuko", ID: "localhost", Origin: "http://localhost:8080"},
-		auth:  virtualwebauthn.NewAuthenticator(), cred: virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2),
+		auth:  virtualwebauthn.NewAuthenticator(), cred: cred,
 	}
 }
 

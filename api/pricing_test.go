@@ -109,7 +109,8 @@ func TestSendWithAQuote(t *testing.T) {
 	}
 	ask(c.sender, nil).refused(exchange.CodeStateConflict) // no rate
 	c.rate("128.9", "129.1")
-	c.do(post, profilesPath, map[string]any{"scope": "transfer", "asset": "USDT", "fixed": "0.5", "spread_basis_points": 50}, c.admin.auth()).want(http.StatusCreated)
+	waits := c.do(post, profilesPath, map[string]any{"scope": "transfer", "asset": "USDT", "fixed": "0.5", "spread_basis_points": 50}, c.admin.auth())
+	c.confirm(waits, c.officers[0]).want(http.StatusOK)
 	q := ask(c.sender, nil).want(http.StatusCreated)
 	got := q.object()
 	if got["fiat_amount"] != "1603.00" || got["rate"] != "128.2555" || got["fee"] != "0.500000" || got["total_amount"] != "13.000000" ||

@@ -78,7 +78,7 @@ func TestCryptoIsReturnedByTwo(t *testing.T) {
 	}
 	decide := "/api/v1/auth/refunds/" + r["id"].(string) + "/"
 	seen := map[string]any{"digest": r["approval_digest"]}
-	e.do(post, decide+"approve", map[string]any{}, two.auth(), freshKey()).blames("/digest required") // D7
+	e.doIn(t, post, decide+"approve", map[string]any{}, two.auth(), freshKey()).blames("/digest required") // D7
 	e.do(post, decide+"approve", seen, one.auth(), freshKey()).refused(exchange.CodeForbidden)
 	e.do(post, decide+"approve", map[string]any{"digest": "another"}, two.auth(), freshKey()).blames("/digest mismatch")
 	e.do(post, decide+"reject", seen, two.auth(), freshKey()).blames("/note required")

@@ -82,6 +82,15 @@ func contactNotice(at time.Time) letter {
 		". If that was not you, tell us at once.", noticeLife}
 }
 
+// code reads a one-time code.
+func (f *form) code(name string) string {
+	text := f.line(name, true, codeDigits)
+	if text != "" && (len(text) != codeDigits || strings.Trim(text, "0123456789") != "") {
+		f.fail(name, "format", fmt.Sprintf("must have %d digits", codeDigits))
+	}
+	return text
+}
+
 // sendCode sends a one-time code to a contact; without a letter it only stores one. Each address may ask for few of them.
 func (s *server) sendCode(c *call, v exchange.Verification, l func(code string) letter) error {
 	counted, err := s.Store.LoginAttempt(c.ctx, "code-ip:"+c.who.Origin(), s.Config.Guesses.Codes)
@@ -142,7 +151,7 @@ func (s *server) confirmContact(c *call) error {
 	if err != nil {
 		return err
 	}
-	code := f.line("code", true, codeDigits)
+	code := f.code("code")
 	if err := f.done(); err != nil {
 		return err
 	}
@@ -164,7 +173,7 @@ func (s *server) verifications(f *form) []exchange.CodeProof {
 	var all []exchange.CodeProof
 	for _, name := range []string{"phone_verification", "email_verification"} {
 		if in := f.object(name, false); in != nil {
-			id, code := in.id("id", true), in.line("code", true, codeDigits)
+			id, code := in.id("id", true), in.code("code")
 			all = append(all, exchange.CodeProof{ID: id, Hash: s.codeHash(id, code)})
 		}
 	}
@@ -206,7 +215,7 @@ func (s *server) reset(c *call) error {
 	if err != nil {
 		return err
 	}
-	id, code := f.id("id", true), f.line("code", true, codeDigits)
+	id, code := f.id("id", true), f.code("code")
 	text := f.secret("new_password", true)
 	if code, message := checkPassword(text); text != "" && code != "" {
 		f.fail("new_password", code, message)

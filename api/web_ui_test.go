@@ -62,6 +62,7 @@ func (o desk) send(path, kind, body string) (int, []byte) {
 	}
 	req.Header.Set("Origin", o.gate.URL)
 	req.Header.Set("Content-Type", kind)
+	req.Header.Set("Accept", "text/html")
 	resp, err := o.http.Do(req)
 	if err != nil {
 		o.t.Fatal(err)

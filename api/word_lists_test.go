@@ -85,7 +85,8 @@ func eachPart(op *openapi3.Operation, visit func(part string, s *openapi3.Schema
 // deployments extend.
 var freeWords = map[string]bool{
 	"FiatCurrency.code": true, "createCurrency code": true, "patchCurrency code": true, "Account.code": true,
-	"Breaker.code": true, "FloatMove.code": true, // the operator's
+	"Breaker.code": true, "FloatMove.code": true, "ControlTerms.code": true, // the operator's
+	"CodeProof.code": true, "resetPassword code": true, "confirmContact code": true, // six digits
 	"Problem.type": true, "Problem.errors.code": true, // an address; the list of rules in docs/contract.md
 	"docsAsset asset": true, // a file
 	"Entry.kind":      true, // the name of a booking, for readers
