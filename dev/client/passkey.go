@@ -31,6 +31,11 @@ func newPasskey(base, email string) (*passkey, error) {
 	}
 	seed := sha256.Sum256([]byte("kivuko development passkey " + email))
 	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
+	// The library leaves out leading zeros of a key's point, which no real authenticator does. Then the next key is taken.
+	for err == nil && min(key.X.BitLen(), key.Y.BitLen()) <= elliptic.P256().Params().BitSize-8 {
+		seed = sha256.Sum256(seed[:])
+		key, err = ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the passkey of %s: %w", email, err)
 	}
