@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
 	"kivuko/webui"
 )
 
@@ -28,8 +30,9 @@ func openDesk(t *testing.T) desk {
 	t.Cleanup(server.Close)
 	// Passkeys belong to a name: the browser reaches the gate as localhost.
 	origin := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
-	e := start(t, func(d *Deps) { d.Config.WebUI = origin })
-	guard, err := StaffOnly(e.server.Config, e.store)
+	database := storetest.URL(t)
+	e := startOn(t, storetest.Open(t, database, store.Options{}), func(d *Deps) { d.Config.WebUI = origin })
+	guard, err := StaffOnly(e.server.Config, storetest.OpenAs(t, database, store.RoleCodec, store.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
