@@ -359,8 +359,8 @@ func TestEveryStatusHasAMachine(t *testing.T) {
 			if err := rows.Scan(&table, &machine); err != nil {
 				t.Fatal(err)
 			}
-			// Holds have triggers of their own: a machine with one state before the end needs no look-up.
-			if tables++; !known[machine] && table != "holds" {
+			// Holds and messages have triggers of their own: a machine with one state before the end needs no look-up.
+			if tables++; !known[machine] && table != "holds" && table != "messages" {
 				t.Errorf("the status of %s has the machine %q (%s)", table, machine, moment)
 			}
 		}

@@ -67,6 +67,7 @@ CREATE INDEX messages_due_idx ON messages (next_at) WHERE status = 'waiting';
 CREATE INDEX messages_age_idx ON messages (created_at);
 CALL same_columns('messages', 'id, user_id, kind, channel, once, created_at, expires_at');
 CALL set_once('messages', 'ended_at');
+CALL refuse_when('messages', '_over', 'UPDATE', $$OLD.status <> 'waiting'$$);
 
 -- What a user claims to be reached at, and when it was proven by a code. A claim that nobody proved keeps nobody else out
 -- for ever: who proves it gets it, and the account that claimed it has none any more.
