@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/store/storetest"
 )
@@ -161,7 +164,17 @@ func TestC1_TheSignerHidesNoAlarm(t *testing.T) {
 	if _, err := storetest.As(t, s, store.RoleSigner).ExecContext(t.Context(), settle); err == nil || !strings.Contains(err.Error(), "settles no alarm") {
 		t.Errorf("the signer settled an alarm: %v", err)
 	}
-	if _, err := storetest.As(t, s, store.RoleFlows).ExecContext(t.Context(), settle); err != nil {
-		t.Errorf("an officer settles it: %v", err)
+	for _, role := range []store.Role{store.RoleAPI, store.RoleFlows, store.RoleChain} {
+		if _, err := storetest.As(t, s, role).ExecContext(t.Context(), settle); sqlState(err) != "KV006" {
+			t.Errorf("%s settled an alarm without officers: %v", role, err)
+		}
+	}
+	alarms, err := s.OpenQuarantine(t.Context(), exchange.Tron)
+	if err != nil || len(alarms) != 1 {
+		t.Fatalf("the alarms are %+v, %v", alarms, err)
+	}
+	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	if err := storetest.Agreed(t, s)(s.ProposeSettlement(t.Context(), alarms[0].ID, uuid.Nil, "a key was stolen", admin)); err != nil {
+		t.Errorf("two officers settle it: %v", err)
 	}
 }
