@@ -206,17 +206,21 @@ func TestReleasesPassOnlyByTheRule(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "1000")
 	p.without(t, "15000", "30000")
-	p.goes(t, "90", elsewhere(t))
+	first := p.goes(t, "90", elsewhere(t))
 	f := p.goes(t, "90", elsewhere(t))
-	if f.Status != exchange.TransferPending {
-		t.Fatalf("the second is %s", f.Status)
+	if first.Status != exchange.TransferQueued || f.Status != exchange.TransferPending {
+		t.Fatalf("the first is %s, the second %s", first.Status, f.Status)
 	}
-	id := "'" + f.ID.String() + "'"
+	id, before := "'"+f.ID.String()+"'", "'"+first.ID.String()+"'"
 	for query, want := range map[string]string{
-		`UPDATE releases SET officers = 0, passed_at = now() WHERE object_id = ` + id: "KV006",
-		`UPDATE releases SET officers = 1, passed_at = now() WHERE object_id = ` + id: "KV006",
-		`UPDATE transfers SET status = 'queued' WHERE id = ` + id:                     "KV001",
-		`UPDATE transfers SET status = 'cancelled' WHERE id = ` + id:                  "KV001",
+		`UPDATE releases SET officers = 0, passed_at = now() + interval '2 days' WHERE object_id = ` + id: "KV006",
+		`UPDATE releases SET officers = 0, passed_at = now() - interval '2 days' WHERE object_id = ` + id: "KV006",
+		`UPDATE releases SET ended_at = now() WHERE object_id = ` + before:                                "KV001",
+		`UPDATE releases SET ended_at = now() WHERE object_id = ` + id:                                    "KV001",
+		`UPDATE releases SET officers = 0, passed_at = now() WHERE object_id = ` + id:                     "KV006",
+		`UPDATE releases SET officers = 1, passed_at = now() WHERE object_id = ` + id:                     "KV006",
+		`UPDATE transfers SET status = 'queued' WHERE id = ` + id:                                         "KV001",
+		`UPDATE transfers SET status = 'cancelled' WHERE id = ` + id:                                      "KV001",
 		`DELETE FROM releases`: "KV002",
 		`INSERT INTO releases (id, purpose, object_id, house, owner_id, wallet_id, requester_id, recipient, inside, own, value, opened_at)
 			SELECT gen_random_uuid(), purpose, gen_random_uuid(), house, owner_id, wallet_id, requester_id, recipient, inside, own, value, opened_at FROM releases LIMIT 1`: "KV002",
@@ -424,5 +428,52 @@ func TestD10RefundsByMobileMoneyAreSummed(t *testing.T) {
 	agree(t, s, second.ID, officer(t, s))
 	if _, err := s.RefundException(t.Context(), second.ID, officer(t, s)); err != nil {
 		t.Errorf("agreed by two: %v", err)
+	}
+}
+
+// D10: officers who decide at the same moment see each other's decisions.
+func TestD10RefundsAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	var late []exchange.PaymentException
+	var by []exchange.Principal
+	for range 6 {
+		late, by = append(late, latePayment(t, s, storetest.NewMarket(t, s))), append(by, officer(t, s))
+	}
+	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 2000, two_above = 2000 WHERE object_type = 'refund'`)
+	codes := atOnce(len(late), func(i int) error {
+		_, err := s.RefundException(t.Context(), late[i].ID, by[i])
+		return err
+	})
+	if codes[""] != 1 || codes[exchange.CodeForbidden] != len(late)-1 {
+		t.Errorf("outcomes %v, want one refund of 1,295 shillings below 2,000 in all", codes)
+	}
+}
+
+// A release that claims to have passed long ago still counts for a day.
+func TestReleasesCountFromWhenTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "1000")
+	p.without(t, "15000", "30000")
+	f, err := storetest.OpenTransfer(t.Context(), p.store, p.request(t, "90", elsewhere(t)), storetest.PrincipalOf(p.sender))
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, p.store, `UPDATE releases SET passed_at = now() - interval '30 days' WHERE object_id = $1`, f.ID)
+	if f := p.goes(t, "90", elsewhere(t)); f.Status != exchange.TransferPending || f.ApprovalsRequired != 1 {
+		t.Errorf("beside it a transfer is %s and needs %d", f.Status, f.ApprovalsRequired)
+	}
+}
+
+// The database itself lets nothing large go to a destination that has not rested.
+func TestReleasesRestInTheDatabase(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "1000")
+	storetest.Exec(t, p.store, `UPDATE release_policy SET rest_seconds = 86400, rest_above = 1000`)
+	p.without(t, "15000", "30000")
+	f := p.goes(t, "10", elsewhere(t))
+	_, err := storetest.Owner(t, p.store).ExecContext(t.Context(), `UPDATE releases SET rests_until = NULL, passed_at = now() WHERE object_id = $1`, f.ID)
+	if f.StatusDetail != exchange.WaitRest || sqlState(err) != "KV006" {
+		t.Errorf("the transfer is %s (%s); released by hand: %v", f.Status, f.StatusDetail, err)
 	}
 }

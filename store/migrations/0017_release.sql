@@ -63,11 +63,16 @@ CALL same_columns('releases',
     'id, purpose, object_id, house, owner_id, wallet_id, requester_id, recipient, inside, own, value, opened_at');
 CALL set_once('releases', 'passed_at, ended_at');
 CREATE TRIGGER releases_judged BEFORE INSERT OR UPDATE ON releases FOR EACH ROW EXECUTE FUNCTION check_release();
+CREATE CONSTRAINT TRIGGER releases_ended AFTER UPDATE ON releases DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (OLD.ended_at IS NULL AND NEW.ended_at IS NOT NULL) EXECUTE FUNCTION check_release_end();
 
 -- What lets more money pass, or other money, takes two officers.
 CREATE TRIGGER deny_list_removal BEFORE UPDATE ON deny_list FOR EACH ROW WHEN (OLD.removed_at IS NULL AND NEW.removed_at IS NOT NULL)
     EXECUTE FUNCTION guard_two_officers('deny_removal', 'denied_id');
 CREATE TRIGGER fee_profiles_agreed BEFORE INSERT ON fee_profiles FOR EACH ROW EXECUTE FUNCTION guard_two_officers('fee_profile', 'id');
+-- Fires before the sequence moves, by its name.
+CREATE TRIGGER nonce_sequence_reopenings_agreed BEFORE INSERT ON nonce_sequence_reopenings FOR EACH ROW
+    EXECUTE FUNCTION guard_two_officers('nonce_reopened', 'id');
 -- A movement is also settled when its transaction turns out to be ours.
 CREATE CONSTRAINT TRIGGER deposit_quarantine_agreed AFTER UPDATE ON deposit_quarantine DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (OLD.settled_at IS NULL AND NEW.settled_at IS NOT NULL) EXECUTE FUNCTION guard_quarantine();
