@@ -4,6 +4,7 @@ BEGIN
     IF receipt_fault(NEW.object_id, NEW.receipt) <> '' THEN
         RAISE EXCEPTION 'payment attempt % names the receipt of another payment', NEW.id USING ERRCODE = 'unique_violation';
     END IF;
+    PERFORM lock_decisions();
     IF receipt_needs_second(NEW.object_id, NEW.receipt) THEN
         RAISE EXCEPTION 'no second officer confirmed the receipt of payment attempt %', NEW.id USING ERRCODE = 'KV006';
     END IF;

@@ -22,6 +22,7 @@ BEGIN
     END IF;
     IF NEW.status = 'completed' AND NEW.rail = 'bank' THEN
         PERFORM FROM approval_rules r WHERE r.object_type = 'bank_payout' FOR SHARE;
+        PERFORM lock_decisions();
         needed := bank_officers(NEW);
         IF needed > (SELECT count(*) FROM (SELECT u.id FROM bank_confirmations c JOIN users u ON u.id = c.officer_id
                 WHERE c.order_id = NEW.id AND c.withdrawn_at IS NULL AND c.reference = NEW.receipt AND c.amount = NEW.amount

@@ -12,6 +12,7 @@ BEGIN
     IF receipt_fault(NEW.id, NEW.receipt) <> '' THEN
         RAISE EXCEPTION 'refund % names the receipt of another payment', NEW.id USING ERRCODE = 'unique_violation';
     END IF;
+    PERFORM lock_decisions();
     IF receipt_needs_second(NEW.id, NEW.receipt) THEN
         RAISE EXCEPTION 'no second officer confirmed the receipt of refund %', NEW.id USING ERRCODE = 'KV006';
     END IF;

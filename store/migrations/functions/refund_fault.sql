@@ -20,6 +20,7 @@ BEGIN
     ELSIF NOT reserved_for(p, 'refund', f.id) THEN
         RETURN 'its money is not held';
     END IF;
+    PERFORM lock_decisions();
     IF refund_officers(f) > (SELECT count(*) FROM (SELECT u.id FROM approvals a JOIN users u ON u.id = a.officer_id
             WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'approve' AND a.digest = f.digest AND u.is_active
                 AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by

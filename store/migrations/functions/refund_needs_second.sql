@@ -4,7 +4,7 @@
 -- confirmed. Without the rule, every amount needs two.
 CREATE OR REPLACE FUNCTION refund_needs_second(object uuid, amount numeric) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT amount + (SELECT coalesce(sum(f.amount), 0) FROM refunds f WHERE f.rail = 'momo' AND (f.requested_by IS NOT NULL OR f.payee_confirmed)
-            AND f.created_at > clock_timestamp() - interval '24 hours' AND object NOT IN (f.id, coalesce(f.exception_id, f.order_id))
+            AND f.updated_at > clock_timestamp() - interval '24 hours' AND object NOT IN (f.id, coalesce(f.exception_id, f.order_id))
             AND NOT EXISTS (SELECT FROM control_changes c WHERE c.kind = 'refund_decision' AND c.status = 'confirmed'
                 AND c.change ->> 'object_id' IN (f.id::text, coalesce(f.exception_id, f.order_id)::text)))
         > coalesce((SELECT r.one_above FROM approval_rules r WHERE r.object_type = 'refund'), 0)
