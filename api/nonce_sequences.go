@@ -2,36 +2,12 @@ package api
 
 import (
 	"context"
-	"net/http"
-
-	"github.com/google/uuid"
 
 	"kivuko/exchange"
 )
 
-// wireReopening is a nonce sequence that was reopened.
-type wireReopening struct {
-	ID         uuid.UUID `json:"id"`
-	WalletID   uuid.UUID `json:"wallet_id"`
-	Foreign    *uint64   `json:"foreign_nonce"`
-	Before     uint64    `json:"next_before"`
-	After      uint64    `json:"next_after"`
-	Block      uint64    `json:"block"`
-	BlockID    string    `json:"block_id"`
-	Note       string    `json:"note"`
-	ReopenedBy uuid.UUID `json:"reopened_by"`
-	ReopenedAt timestamp `json:"reopened_at"`
-}
-
-func reopeningWire(r exchange.NonceSequenceReopening) wireReopening {
-	return wireReopening{
-		ID: r.ID, WalletID: r.WalletID, Foreign: r.Foreign, Before: r.Before, After: r.After, Block: r.Block.Number, BlockID: r.Block.ID,
-		Note: r.Reason, ReopenedBy: r.ReopenedBy, ReopenedAt: stamp(r.ReopenedAt),
-	}
-}
-
-// reopenNonceSequence lets a wallet send again whose sequence was closed by a foreign transaction. The chain's count of
-// transactions is read again for each decision.
+// reopenNonceSequence proposes to let a wallet send again whose sequence was closed by a foreign transaction; a second officer
+// confirms it. The chain's count of transactions is read again for each proposal.
 func (s *server) reopenNonceSequence(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
@@ -49,11 +25,11 @@ func (s *server) reopenNonceSequence(c *call) error {
 	if err != nil {
 		return err
 	}
-	done, err := s.Store.ReopenNonceSequence(c.ctx, c.objectID, w.ID, note, count, c.who)
+	waits, err := s.Store.ProposeReopening(c.ctx, c.objectID, w.ID, note, count, c.who)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, reopeningWire(done))
+	return answerPending(c, waits)
 }
 
 func (s *server) senderCount(ctx context.Context, w exchange.Wallet) (exchange.SenderCount, error) {

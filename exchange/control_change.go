@@ -33,6 +33,7 @@ const (
 	ControlBreakerClosed      ControlKind = "breaker_closed"      // payouts by mobile money go again
 	ControlQuarantine         ControlKind = "quarantine_settled"  // a movement in the quarantine is explained
 	ControlFreezeLift         ControlKind = "freeze_lift"         // the end of a freeze of all outgoing payments
+	ControlNonceReopened      ControlKind = "nonce_reopened"      // a wallet signs again after a transaction that was not ours
 )
 
 // ControlStatus is the state of a change of the controls.
@@ -50,7 +51,7 @@ func ControlKinds() []ControlKind {
 	return []ControlKind{
 		ControlHouseLimits, ControlUserLimits, ControlStaffAccess, ControlMomoTerms, ControlTreasuryAllocation, ControlFloatMove,
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
-		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift,
+		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
 	}
 }
 

@@ -18,7 +18,7 @@ const attemptOfTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE network 
 // them. The transaction becomes the payment's, which completes by it as usual; nothing is signed. CodeStateConflict unless
 // the movement is final and matches the payment exactly, and the payment is approved or parked without a live or
 // handed-out transaction. CodeUnsupported for the house's own coins. On sequenced networks the wallet's sequence stays as
-// it is; ReopenNonceSequence lets it continue. A repeated call with the same payment changes nothing.
+// it is; a reopening lets it continue. A repeated call with the same payment changes nothing.
 func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, note string, by exchange.Principal) (exchange.ChainPayment, error) {
 	object, p, err := t.objectOf(ctx, paymentID)
 	if err != nil {

@@ -84,7 +84,7 @@ func TestNumberedSendsAreAdopted(t *testing.T) {
 		t.Errorf("the payment is %+v, %v", done, err)
 	}
 	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
-	if _, err := s.ReopenNonceSequence(ctx, storetest.NewID(t), m.VendorWallet.ID, "put back from a backup", counts(9, 9), admin); err != nil {
+	if err := storetest.Agreed(t, s)(s.ProposeReopening(ctx, storetest.NewID(t), m.VendorWallet.ID, "put back from a backup", counts(9, 9), admin)); err != nil {
 		t.Fatal(err)
 	}
 	if a := signNext(t, s, next); a.Nonce != 9 {

@@ -14,7 +14,7 @@ import (
 
 // Changes that let more money pass, or other money, and therefore need two officers: an address leaves the deny list, the
 // house's fees change, a rate strays from the market, the breaker of payouts is closed, a movement in the quarantine is
-// settled. Each is proposed, and applied in the transaction in which a second officer confirms it (see store/control_changes.go).
+// settled, the numbers of a wallet continue after an unknown transaction (store/nonce_reopenings.go). Each is proposed, and applied in the transaction in which a second officer confirms it (see store/control_changes.go).
 
 // termsFrom reads the terms of a proposed change.
 func termsFrom[T any](c exchange.ControlChange) (T, error) {

@@ -2,91 +2,82 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"time"
 
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
 )
 
-const reopeningColumns = `id, wallet_id, foreign_nonce, next_before, next_after, block, block_id, reason, reopened_by, reopened_at`
-
-// reopeningRow is a row of nonce_sequence_reopenings.
-type reopeningRow struct {
-	ID         uuid.UUID
-	WalletID   uuid.UUID
-	Foreign    sql.NullInt64 `db:"foreign_nonce"`
-	Before     int64         `db:"next_before"`
-	After      int64         `db:"next_after"`
-	Block      int64
-	BlockID    string
-	Reason     string
-	ReopenedBy uuid.UUID
-	ReopenedAt time.Time
+// reopeningTerms are the number from which a wallet's sequence continues, by the count of the final chain at a block.
+type reopeningTerms struct {
+	ID       uuid.UUID `json:"id"`
+	WalletID uuid.UUID `json:"wallet_id"`
+	Next     uint64    `json:"next"`
+	Block    uint64    `json:"block"`
+	BlockID  string    `json:"block_id"`
+	Note     string    `json:"note"`
 }
 
-func (r reopeningRow) reopening() exchange.NonceSequenceReopening {
-	o := exchange.NonceSequenceReopening{
-		ID: r.ID, WalletID: r.WalletID, Before: height(r.Before), After: height(r.After), Block: exchange.ChainBlock{Number: height(r.Block), ID: r.BlockID},
-		Reason: r.Reason, ReopenedBy: r.ReopenedBy, ReopenedAt: r.ReopenedAt.UTC(),
+// sequenceSnapshot is a sequence before its reopening.
+func sequenceSnapshot(s nonceSequenceRow) map[string]any {
+	before := map[string]any{"next": s.Next, "foreign_nonce": nil}
+	if s.Foreign.Valid {
+		before["foreign_nonce"] = s.Foreign.Int64
 	}
-	if r.Foreign.Valid {
-		n := height(r.Foreign.Int64)
-		o.Foreign = &n
-	}
-	return o
+	return before
 }
 
-const readReopening = `SELECT ` + reopeningColumns + ` FROM nonce_sequence_reopenings WHERE id = $1`
-
-const insertReopening = `
-INSERT INTO nonce_sequence_reopenings (` + reopeningColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING ` + reopeningColumns
-
-const undecided = `
-SELECT EXISTS (SELECT FROM chain_attempts WHERE nonce_wallet = $1 AND status IN ('signed', 'broadcast', 'included', 'replaced')) AS sent,
-    EXISTS (SELECT FROM cold_drafts WHERE nonce_wallet = $1 AND status = 'open') AS handed_out`
-
-// ReopenNonceSequence lets a wallet whose sequence is closed send again, from the number that the final chain counts.
-// count must have been read from the chain for this decision. The id identifies the reopening: a repeated call returns
-// its result. CodeStateConflict when the sequence is open, when the chain's count may still grow or is below the
-// numbers already used, and while a transaction of the sequence is undecided.
-func (s *Store) ReopenNonceSequence(ctx context.Context, id, walletID uuid.UUID, reason string, count exchange.SenderCount, by exchange.Principal) (exchange.NonceSequenceReopening, error) {
-	var done exchange.NonceSequenceReopening
-	if err := require(reason != "" && len([]rune(reason)) <= exchange.MaxReopeningReason, "/note", "required", "must say why, in at most 500 characters"); err != nil {
-		return done, err
+// ProposeReopening proposes to let a wallet whose sequence is closed send again, from the number that the final chain
+// counts; a second officer confirms it. count must have been read from the chain for this decision. The id identifies the
+// reopening. CodeStateConflict when the sequence is open, when the chain's count may still grow or is below the numbers
+// already used, and while a transaction of the sequence is undecided.
+func (s *Store) ProposeReopening(ctx context.Context, id, walletID uuid.UUID, note string, count exchange.SenderCount, by exchange.Principal) (exchange.ControlChange, error) {
+	var proposed exchange.ControlChange
+	if err := require(note != "" && len([]rune(note)) <= exchange.MaxReopeningReason, "/note", "required", "must say why, in at most 500 characters"); err != nil {
+		return proposed, err
 	}
 	err := s.inTx(ctx, "sequence", func(t unitTx) error {
-		var old []reopeningRow
-		if err := t.All(ctx, &old, readReopening, id); err != nil {
-			return err
-		}
-		if len(old) == 1 {
-			if done = old[0].reopening(); done.WalletID != walletID {
-				return exchange.Errorf(exchange.CodeConflict, "The id belongs to another wallet's sequence.")
-			}
-			return nil
-		}
 		sequence, err := t.closedNonceSequence(ctx, walletID, count)
 		if err != nil {
 			return err
 		}
-		var r reopeningRow
-		err = t.Get(ctx, &r, insertReopening, id, walletID, sequence.Foreign, sequence.Next, blockNumber(count.Final), blockNumber(count.Block.Number), count.Block.ID,
-			reason, by.UserID, t.s.now())
-		if err != nil {
-			return err
-		}
-		done = r.reopening()
-		before := map[string]any{"next": sequence.Next, "foreign_nonce": nil}
-		if sequence.Foreign.Valid {
-			before["foreign_nonce"] = sequence.Foreign.Int64
-		}
-		return t.audit(ctx, by, "wallet.nonce_sequence_reopened", "wallet", walletID, before,
-			map[string]any{"reopening_id": id, "next": count.Final, "block": count.Block.Number, "block_id": count.Block.ID, "reason": reason})
+		terms := reopeningTerms{id, walletID, count.Final, count.Block.Number, count.Block.ID, note}
+		proposed, err = t.propose(ctx, exchange.ControlNonceReopened, uuid.Nil, sequenceSnapshot(sequence), terms, by)
+		return err
 	})
-	return done, err
+	return proposed, err
 }
+
+const insertReopening = `
+INSERT INTO nonce_sequence_reopenings (id, wallet_id, foreign_nonce, next_before, next_after, block, block_id, reason, reopened_by, reopened_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+
+// applyReopening reopens a sequence that is as it was when the reopening was proposed.
+func (t unitTx) applyReopening(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
+	terms, err := termsFrom[reopeningTerms](c)
+	if err != nil {
+		return err
+	}
+	sequence, err := t.closedNonceSequence(ctx, terms.WalletID, exchange.SenderCount{Latest: terms.Next, Final: terms.Next})
+	if err != nil {
+		return err
+	}
+	before := sequenceSnapshot(sequence)
+	if err := unchanged(c, before); err != nil {
+		return err
+	}
+	err = t.One(ctx, insertReopening, terms.ID, terms.WalletID, sequence.Foreign, sequence.Next, blockNumber(terms.Next), blockNumber(terms.Block), terms.BlockID,
+		terms.Note, c.ProposedBy, t.s.now())
+	if err != nil {
+		return err
+	}
+	return t.audit(ctx, by, "wallet.nonce_sequence_reopened", "wallet", terms.WalletID, before,
+		map[string]any{"reopening_id": terms.ID, "next": terms.Next, "block": terms.Block, "block_id": terms.BlockID, "reason": terms.Note})
+}
+
+const undecided = `
+SELECT EXISTS (SELECT FROM chain_attempts WHERE nonce_wallet = $1 AND status IN ('signed', 'broadcast', 'included', 'replaced')) AS sent,
+    EXISTS (SELECT FROM cold_drafts WHERE nonce_wallet = $1 AND status = 'open') AS handed_out`
 
 // closedNonceSequence locks the sequence of a wallet, and returns why it can't be reopened.
 func (t unitTx) closedNonceSequence(ctx context.Context, walletID uuid.UUID, count exchange.SenderCount) (nonceSequenceRow, error) {

@@ -17,7 +17,7 @@ func counts(latest, final uint64) exchange.SenderCount {
 	return exchange.SenderCount{Latest: latest, Final: final, Block: exchange.ChainBlock{Number: 40, ID: "forty"}}
 }
 
-// A sequence closed by a foreign transaction continues from the final chain's count, once an officer gives a reason
+// A sequence closed by a foreign transaction continues from the final chain's count, once two officers agree
 // and no transaction of ours is undecided.
 func TestReopenNonceSequence(t *testing.T) {
 	t.Parallel()
@@ -26,8 +26,7 @@ func TestReopenNonceSequence(t *testing.T) {
 	m := storetest.NewMarketOn(t, s, exchange.Ethereum)
 	wallet := m.VendorWallet.ID
 	reopen := func(latest, final uint64) error {
-		_, err := s.ReopenNonceSequence(ctx, storetest.NewID(t), wallet, "put back from a backup", counts(latest, final), admin)
-		return err
+		return storetest.Agreed(t, s)(s.ProposeReopening(ctx, storetest.NewID(t), wallet, "put back from a backup", counts(latest, final), admin))
 	}
 	wantFault(t, reopen(3, 3), exchange.CodeStateConflict) // nothing was ever sent
 	_, p := paid(t, s, m)
@@ -42,23 +41,26 @@ func TestReopenNonceSequence(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, n := range map[string]exchange.SenderCount{"not final": counts(11, 10), "behind": counts(8, 8), "before it": counts(7, 7)} {
-		if _, err := s.ReopenNonceSequence(ctx, storetest.NewID(t), wallet, "why", n, admin); exchange.CodeOf(err) != exchange.CodeStateConflict {
+		if _, err := s.ProposeReopening(ctx, storetest.NewID(t), wallet, "why", n, admin); exchange.CodeOf(err) != exchange.CodeStateConflict {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, reason := range []string{"", strings.Repeat("x", exchange.MaxReopeningReason+1)} {
-		_, err := s.ReopenNonceSequence(ctx, storetest.NewID(t), wallet, reason, counts(11, 11), admin)
+		_, err := s.ProposeReopening(ctx, storetest.NewID(t), wallet, reason, counts(11, 11), admin)
 		wantFault(t, err, exchange.CodeInvalid)
 	}
 	id := storetest.NewID(t)
-	done := twice(t, func(a, b exchange.NonceSequenceReopening) bool { return a.ID == b.ID && a.After == b.After }, func() (exchange.NonceSequenceReopening, error) {
-		return s.ReopenNonceSequence(ctx, id, wallet, "put back from a backup", counts(11, 11), admin)
+	waits := twice(t, sameChange, func() (exchange.ControlChange, error) {
+		return s.ProposeReopening(ctx, id, wallet, "put back from a backup", counts(11, 11), admin)
 	})
-	if done.Before != 9 || done.After != 11 || done.Foreign == nil || *done.Foreign != 7 || done.ReopenedBy != admin.UserID || done.Block.ID != "forty" {
-		t.Errorf("it was opened as %+v", done)
+	_, err := s.ConfirmChange(ctx, waits.ID, "", admin)
+	wantFault(t, err, exchange.CodeForbidden)
+	if sequence, _, err := s.NonceSequence(ctx, wallet); err != nil || sequence.Next != 9 || !sequence.Foreign {
+		t.Errorf("one officer alone made the sequence %+v, %v", sequence, err)
 	}
-	_, err := s.ReopenNonceSequence(ctx, id, m.CustomerWallet.ID, "why", counts(11, 11), admin)
-	wantFault(t, err, exchange.CodeConflict)
+	if err := storetest.Agreed(t, s)(waits, nil); err != nil {
+		t.Fatal(err)
+	}
 	wantFault(t, reopen(11, 11), exchange.CodeStateConflict) // it is open
 	var audited int
 	err = storetest.Owner(t, s).QueryRowContext(ctx, `SELECT count(*) FROM audit_log WHERE action = 'wallet.nonce_sequence_reopened' AND object_id = $1
@@ -106,6 +108,10 @@ func TestNonceSequencesMoveByReopeningsAlone(t *testing.T) {
 		strings.Replace(insert("next + 1"), "foreign_nonce, next,", "NULL, next,", 1),
 		strings.Replace(insert("next + 1"), "'why'", "''", 1),
 	}
+	if _, err := db.ExecContext(t.Context(), insert("next + 4")); sqlState(err) != "KV006" {
+		t.Errorf("reopened by nobody: %v", err)
+	}
+	storetest.Exec(t, s, `ALTER TABLE nonce_sequence_reopenings DISABLE TRIGGER nonce_sequence_reopenings_agreed`)
 	refuse := func(query string) {
 		t.Helper()
 		_, err := db.ExecContext(t.Context(), query)
@@ -141,9 +147,13 @@ func TestReopenNonceSequenceAtOnce(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	opened := make([]error, 4)
+	second := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
 	for i := range opened {
-		id := storetest.NewID(t)
-		wg.Go(func() { _, opened[i] = s.ReopenNonceSequence(ctx, id, m.VendorWallet.ID, "why", counts(20, 20), admin) })
+		c, err := s.ProposeReopening(ctx, storetest.NewID(t), m.VendorWallet.ID, "why", counts(20, 20), admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() { _, opened[i] = s.ConfirmChange(ctx, c.ID, "", second) })
 	}
 	done, signed := make(chan struct{}), make(chan error)
 	go func() {
