@@ -1,0 +1,112 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// copied inserts a copy of a row with an intent that asks for the same, and with changes of the copy. No other guard than the one
+// that compares the two is on.
+func copied(t *testing.T, s *store.Store, table string, of uuid.UUID, change string) error {
+	t.Helper()
+	id := storetest.NewID(t)
+	intent := storetest.CopyIntent(t, s, table, of, id)
+	tx, err := storetest.Owner(t, s).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing is to stay
+	for _, query := range []string{`ALTER TABLE %s DISABLE TRIGGER USER`, `ALTER TABLE %[1]s ENABLE TRIGGER %[1]s_wanted`} {
+		if _, err := tx.ExecContext(t.Context(), fmt.Sprintf(query, table)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var columns string
+	if err := tx.QueryRowContext(t.Context(), `SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns
+		WHERE table_schema = current_schema() AND table_name = $1 AND is_generated = 'NEVER'`, table).Scan(&columns); err != nil {
+		t.Fatal(err)
+	}
+	_, err = tx.ExecContext(t.Context(), fmt.Sprintf(`INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM (
+		SELECT (jsonb_populate_record(o, '{"id": "%[3]s", "intent_id": "%[4]s"}'::jsonb || '%[5]s')).* FROM %[1]s o WHERE id = '%[6]s') copy`,
+		table, columns, id, intent, change, of))
+	return err
+}
+
+// wantAsked checks that a copy is taken as it is, and refused with each of the changes.
+func wantAsked(t *testing.T, s *store.Store, table string, of uuid.UUID, same string, changes map[string]string) {
+	t.Helper()
+	if err := copied(t, s, table, of, same); err != nil {
+		t.Errorf("%s: what was asked for is refused: %v", table, err)
+	}
+	for what, change := range changes {
+		err := copied(t, s, table, of, same[:len(same)-1]+", "+change+"}")
+		if sqlState(err) != "KV002" || !strings.Contains(err.Error(), "asked for") {
+			t.Errorf("%s with %s: %v", table, what, err)
+		}
+	}
+}
+
+// The database opens no purchase that differs from what was asked for.
+func TestPurchasesAreWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	m, other := storetest.NewMarket(t, s), storetest.NewMarket(t, s)
+	r := request(t, m, m.Customer, "")
+	r.ExpectedRate = m.Offer.Rate
+	o, err := storetest.OpenOrder(t.Context(), s, r, storetest.PrincipalOf(m.Customer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAsked(t, s, "orders", o.ID, `{"hold_id": null}`, map[string]string{
+		"more crypto":      `"crypto_amount": 11`,
+		"another coin":     `"asset": "USDC"`,
+		"another rate":     `"rate": 1`,
+		"another customer": fmt.Sprintf(`"customer_id": "%s"`, other.Customer.ID),
+		"another asker":    fmt.Sprintf(`"opened_by": "%s"`, other.Vendor.ID),
+		"another offer":    fmt.Sprintf(`"offer_id": "%s"`, other.Offer.ID),
+		"another type":     `"order_type": "OFF_RAMP_SELL"`,
+		"another address":  `"wallet_address": "TOutsideAddressOfAThief00000000001"`,
+	})
+}
+
+// The database opens no sale that differs from what was asked for.
+func TestSalesAreWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	m := storetest.NewSellers(t, s)
+	r := saleOf(t, m)
+	r.Phone = "254711111111"
+	r.RefundAddress = "TRefundAddressOfTheSeller000000001"
+	o, err := storetest.OpenOffRamp(t.Context(), s, r, storetest.PrincipalOf(m.Customer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAsked(t, s, "orders", o.ID, `{"hold_id": null}`, map[string]string{
+		"less crypto":            `"crypto_amount": 1`,
+		"another phone":          `"payment_phone": "254799999999"`,
+		"another refund address": `"refund_address": "TOutsideAddressOfAThief00000000001"`,
+		"a wallet that pays":     fmt.Sprintf(`"fund_wallet_id": "%s"`, m.CustomerWallet.ID),
+	})
+}
+
+// The database makes no wallet that differs from what was asked for.
+func TestWalletsAreWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	u, other := storetest.User(t, s, exchange.RoleCustomer), storetest.User(t, s, exchange.RoleCustomer)
+	w := storetest.Wallet(t, s, u)
+	wantAsked(t, s, "wallets", w.ID, `{"address": "TAnotherAddress0000000000000000001", "is_default": false}`, map[string]string{
+		"another owner":   fmt.Sprintf(`"owner_id": "%s"`, other.ID),
+		"another maker":   fmt.Sprintf(`"created_by": "%s"`, other.ID),
+		"another network": `"network": "ethereum"`,
+		"a cold key":      `"type": "cold"`,
+		"no intent":       `"intent_id": null`,
+	})
+}
