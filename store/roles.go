@@ -108,7 +108,7 @@ chain_payments              riu   riu    riu   riu    riu     -         -
 nonce_sequences             rl    r      r     riu    riu     -         -
 nonces                      r     r      r     ri     ri      -         -
 chain_attempts              riu   riu    r     riu    riu     -         -
-cold_drafts                 ru    ru     r     riu    r       -         -
+cold_drafts                 ru    ru     r     riu    ru      -         -
 nonce_sequence_reopenings   ri    r      r     r      r       -         -
 network_fees                r     r      r     r      r       -         -
 deposit_cursors             r     r      r     riu    r       -         -

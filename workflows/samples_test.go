@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"kivuko/exchange"
 	"kivuko/workflows"
 )
 
@@ -26,8 +27,8 @@ func ways() map[string]way {
 		"off_ramp_cancelled":            sale(`"detail":"cancelled_by_customer"`),
 		"off_ramp_expired":              sale(`"detail":"expired"`),
 		"off_ramp_by_vendor":            sale("OFF_RAMP_BUY"),
-		"off_ramp_treasury":             sale("treasury_offramp"),
-		"off_ramp_custodial":            sale("custodial_remittance_offramp", "Approve the payment from the customer's wallet", "Create an escrow wallet"),
+		"off_ramp_treasury":             sale(`"merchant_id":"` + exchange.PlatformTreasury.String() + `"`),
+		"off_ramp_custodial":            sale("Find the payment from the customer's wallet", "Create an escrow wallet"),
 		"off_ramp_bank":                 sale("Check the bank payment", `"detail":"bank_second"`),
 		"off_ramp_bank_refused":         sale(parked(workflows.ReasonBankRefused), "Open the refund"),
 		"off_ramp_bank_again":           sale(parked(workflows.ReasonBankRefused), `"again":true`),

@@ -45,8 +45,9 @@ func poolAsWanted(t *testing.T, w *harness, _ *saleScenario, _ *trial) {
 	}
 }
 
-// poolExhausted opens a sale when no address is free: one is made for it. The schedule does not fill the pool meanwhile.
-func poolExhausted(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
+// emptyPool takes all free addresses of TRON out of use until fillPool. The schedule does not fill the pool meanwhile.
+func (w *harness) emptyPool(t *testing.T) {
+	t.Helper()
 	rounds := w.temporal.ScheduleClient().GetHandle(t.Context(), replenishEscrow)
 	if err := rounds.Pause(t.Context(), client.SchedulePauseOptions{Note: t.Name()}); err != nil {
 		t.Fatal(err)
@@ -57,9 +58,21 @@ func poolExhausted(t *testing.T, w *harness, b *saleScenario, tr *trial, arm fun
 		}
 	})
 	w.over(t, workflows.TypeReplenishEscrow)
-	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'disabled', reason = 'crash trial' WHERE network = 'tron' AND status = 'free'`); err != nil {
+	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'disabled', reason = 'a test' WHERE network = 'tron' AND status = 'free'`); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (w *harness) fillPool(t *testing.T) {
+	t.Helper()
+	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'free', reason = '' WHERE network = 'tron' AND status = 'disabled'`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// poolExhausted opens a sale when no address is free: one is made for it.
+func poolExhausted(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
+	w.emptyPool(t)
 	s := sale{phone: newPhone(), back: b.back}
 	in, c, n, ctx := w.saleForm(t, w.tronNode(), &s), w.amina(t), w.tronNode(), context.WithoutCancel(t.Context())
 	arm()
@@ -78,7 +91,5 @@ func poolExhausted(t *testing.T, w *harness, b *saleScenario, tr *trial, arm fun
 func poolOpen(t *testing.T, w *harness, tr *trial) {
 	w.hastenAll(t, workflows.TypeOffRamp)
 	tr.answered(t)
-	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'free', reason = '' WHERE network = 'tron' AND status = 'disabled'`); err != nil {
-		t.Fatal(err)
-	}
+	w.fillPool(t)
 }

@@ -18,7 +18,8 @@ func (r *recorder) keepSale(t *testing.T, o order, name string) {
 	r.keep(t, workflows.OffRampID(o.ID), name)
 }
 
-// kinds records sales that are opened or paid for in other ways than the usual one, and one that expires.
+// kinds records sales that are opened or paid for in other ways than the usual one, and one that expires. One has its address made
+// for it.
 func (r *recorder) kinds(t *testing.T) {
 	w, n := r.harness, r.harness.tronNode()
 	w.rate(t, "128.755")
@@ -28,7 +29,13 @@ func (r *recorder) kinds(t *testing.T) {
 		"off_ramp_treasury":  {form: toTreasury, treasury: true},
 		"off_ramp_custodial": {form: custodialRemitted, funded: true, treasury: true},
 	} {
+		if k.funded {
+			w.emptyPool(t)
+		}
 		o := k.play(t, w, n)
+		if k.funded {
+			w.fillPool(t)
+		}
 		r.keepSale(t, o, name)
 		if k.funded {
 			r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "funding", o.ID)), "crypto_payout_funding")
