@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"kivuko/exchange"
 	"kivuko/store/storetest"
@@ -107,7 +108,7 @@ func TestIntentsSayHowTheirCallerWasProven(t *testing.T) {
 		}
 		all := c.asked()
 		by := all[len(all)-1].By
-		if by.SessionID != p.session || by.Assurance != step.session || by.SteppedUpBy != step.now || !by.SteppedUpAt.Equal(state.SteppedUpAt) || by.SteppedUpAt.IsZero() {
+		if by.SessionID != p.session || by.Assurance != step.session || by.SteppedUpBy != step.now || !by.SteppedUpAt.Equal(state.SteppedUpAt.Truncate(time.Millisecond)) || by.SteppedUpAt.IsZero() {
 			t.Errorf("proven by %s and lately by %s the intent is of %+v", step.session, step.now, by)
 		}
 	}
