@@ -189,8 +189,10 @@ func TestTwoOfficersReleaseTheDatabase(t *testing.T) {
 	if woken := c.flows.calls[before:]; state() != "closed" || !slices.Contains(woken, "wake for float "+parked) {
 		t.Errorf("the breaker is %v, and woken is %v", state(), woken)
 	}
-	if confirm(colleague).want(http.StatusOK); len(c.flows.calls) != before+1 {
-		t.Errorf("confirmed again, woken is %v", c.flows.calls[before:])
+	// Repeated, because the answer was lost, it wakes who still waits, and nothing else.
+	confirm(colleague).want(http.StatusOK)
+	if woken := slices.Compact(c.flows.calls[before:]); state() != "closed" || len(woken) != 1 {
+		t.Errorf("confirmed again, the breaker is %v, and woken is %v", state(), woken)
 	}
 }
 
