@@ -42,8 +42,9 @@ func TestOfficersApproveThroughTheAPI(t *testing.T) {
 	}
 	c.verb(c.sender, id, "approve", nil, "a").refused(exchange.CodeForbidden)
 	c.verb(one, id, "approve", map[string]any{"digest": strings.Repeat("0", 64)}, "b").blames("/digest mismatch")
-	c.verb(one, id, "approve", nil, "b2").blames("/digest required") // D7: an approval says what its officer saw
-	c.verb(one, id, "reject", nil, "c").blames("/digest required", "/note required")
+	for verb, blamed := range map[string][]string{"approve": {"/digest required"}, "reject": {"/note required", "/digest required"}} { // D7
+		c.doIn(t, post, transfersPath+"/"+id+"/"+verb, map[string]any{}, one.auth(), freshKey()).blames(blamed...)
+	}
 	seen := map[string]any{"digest": f["approval_digest"]}
 	first := c.verb(one, id, "approve", map[string]any{"digest": f["approval_digest"]}, "d").want(http.StatusOK).object()
 	if first["status"] != "pending_approval" || first["approvals_given"] != 1.0 || first["status_detail"] != "second_approval" {
