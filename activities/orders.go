@@ -235,14 +235,16 @@ func (o *Orders) SealAudit(ctx context.Context) (Sealed, error) {
 		}
 	}
 	n, err := o.Store.SealAudit(ctx)
-	if err != nil || n == 0 {
+	if err != nil || n == 0 && o.Heads == nil {
 		return Sealed{Rows: n}, Failure(ctx, err)
 	}
 	head, err := o.Store.AuditHead(ctx)
 	if err != nil {
 		return Sealed{Rows: n}, Failure(ctx, err)
 	}
-	activity.GetLogger(ctx).Info("the head of the audit log", "n", head.N, "hash", head.Hash, "key", head.Key)
+	if n > 0 {
+		activity.GetLogger(ctx).Info("the head of the audit log", "n", head.N, "hash", head.Hash, "key", head.Key)
+	}
 	if o.Heads != nil && head.N > kept.N {
 		err = o.Heads.Keep(head)
 	}
