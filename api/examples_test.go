@@ -172,7 +172,7 @@ var exampleWords = map[string]any{
 		"id": "Y3JlZGVudGlhbA", "rawId": "Y3JlZGVudGlhbA", "type": "public-key", "response": map[string]any{"clientDataJSON": "e30", "authenticatorData": "ZGF0YQ", "signature": "c2ln"},
 	},
 	"options": map[string]any{"challenge": "Y2hhbGxlbmdl", "rpId": "api.example", "userVerification": "required"},
-	"cursor":  104.0, "event_cursor": 104.0, "id": 104.0, "latency_ms": 2.0,
+	"cursor":  104.0, "event_cursor": 104.0, "id": 104.0, "latency_ms": 2.0, "database": "7712220016688908406:00000001:19538",
 }
 
 // plain replaces what differs from one run to the next: ids, times, addresses, hashes and tokens. Equal ids stay equal.
