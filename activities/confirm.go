@@ -151,10 +151,15 @@ func (m *Momo) siblings(ctx context.Context, e *momo.Evidence) error {
 		if err != nil {
 			return err
 		}
-		if other.Status == exchange.AttemptSucceeded {
+		switch other.Status {
+		case exchange.AttemptSucceeded:
 			e.Taken = append(e.Taken, other.Receipt)
+		case exchange.AttemptFailed:
+			e.Rivals = e.Rivals || other.Soft
+		case exchange.AttemptCreated, exchange.AttemptAccepted, exchange.AttemptUnknown:
+			e.Open = true
+		case exchange.AttemptRefused:
 		}
-		e.Rivals = e.Rivals || (other.Status == exchange.AttemptFailed && other.Soft)
 	}
 }
 

@@ -31,6 +31,7 @@ type Evidence struct {
 	Receipts      []exchange.Observation // confirmations and rows of the statement with the attempt's reference
 	Taken         []string               // receipts that paid for other prompts of the order
 	Rivals        bool                   // another prompt of the order may have been paid late
+	Open          bool                   // another prompt of the order has not ended
 	Attested      string                 // the receipt that our operator found at the mobile money operator
 	Thorough      bool                   // the statement is worth reading although nothing is in doubt
 	StatementRead bool                   // the statement was read to its end, into Receipts

@@ -51,7 +51,7 @@ func (c collection) weigh() Verdict {
 	paidAnswer := c.callback.State == exchange.SeenSucceeded || len(c.Receipts) > 0
 	switch {
 	case paidAnswer && c.Query.State == exchange.SeenFailed:
-		if c.callback.State != exchange.SeenSucceeded && c.Rivals {
+		if c.callback.State != exchange.SeenSucceeded && (c.Rivals || c.Open) {
 			return failed(c.Query) // the rows are the other prompt's
 		}
 		return Verdict{State: Disputed}
@@ -169,12 +169,12 @@ func (c collection) agreeing(o exchange.Observation) []exchange.Observation {
 	})
 }
 
-// elsewhere reports whether a row is not of this prompt's payment. While the prompt is open, it is that of another prompt. A
-// paid prompt moved its own amount, so a row over another amount is of a payment by hand, which would end the order as
-// underpaid or overpaid; so it does while the prompt may still be paid.
+// elsewhere reports whether a row is not of this prompt's payment. While the prompt is open, it is that of another prompt, and so
+// it is when the operator says that this one failed and another is open. A paid prompt moved its own amount, so a row over another
+// amount is of a payment by hand, which would end the order as underpaid or overpaid; so it does while the prompt may still be paid.
 func (c collection) elsewhere(row exchange.Observation) bool {
 	switch {
-	case c.Query.State == exchange.SeenPending:
+	case c.Query.State == exchange.SeenPending, c.Query.State == exchange.SeenFailed && c.Open:
 		return true
 	case c.deviation(row) == 0, c.Query.State == exchange.SeenFailed, c.callback.State == exchange.SeenFailed && c.Query.State != exchange.SeenSucceeded:
 		return false

@@ -49,7 +49,7 @@ func TestTwoSourcesDecide(t *testing.T) {
 	for name, c := range map[string]struct {
 		callback, query exchange.Observation
 		rows            []exchange.Observation
-		rivals          bool
+		rivals, open    bool
 		note            string
 		want            State
 		paid            string // the proof's receipt, where several are named
@@ -92,6 +92,8 @@ func TestTwoSourcesDecide(t *testing.T) {
 		"declined":                                    {callback: declined, query: queryDeclined, want: Declined},
 		"declined, as the callback alone says":        {callback: declined, query: query(silent), want: Pending},
 		"failed, and a row of another prompt":         {query: query(no), rows: rows(row), rivals: true, want: Failed},
+		"failed, and the rows of an open prompt":      {query: query(no), rows: rows(row, notice), open: true, want: Failed},
+		"failed, row and notice":                      {query: query(no), rows: rows(row, notice), want: Paid},
 		"failed, and a row":                           {query: query(no), rows: rows(row), want: Disputed},
 		"an officer and a row":                        {query: query(silent), rows: rows(row), note: "R1", want: Paid},
 		"an officer and another row":                  {query: query(silent), rows: rows(row), note: "R9", want: Claimed},
@@ -103,7 +105,7 @@ func TestTwoSourcesDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{
 				Attempt: exchange.PaymentAttempt{Direction: exchange.Collection, Amount: asked, Phone: "254712345678", CreatedAt: prompted},
-				Reports: reports(exchange.CallbackResult, c.callback), Query: c.query, Receipts: c.rows, Rivals: c.rivals, Attested: c.note, Now: prompted,
+				Reports: reports(exchange.CallbackResult, c.callback), Query: c.query, Receipts: c.rows, Rivals: c.rivals, Open: c.open, Attested: c.note, Now: prompted,
 			}
 			got := Judge(e)
 			if got.State != c.want {
