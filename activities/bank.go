@@ -25,7 +25,8 @@ type BankInput struct {
 	Again   bool      `json:"again,omitempty"`
 }
 
-// The states of a bank payment, besides PayoutPaid, PayoutRefused, PayoutFloatShort and PayoutUncleared.
+// The states of a bank payment, besides PayoutPaid, PayoutRefused, PayoutFloatShort, PayoutUncleared, PayoutFrozen and
+// PayoutInactive.
 const (
 	BankWaits       = "waiting" // no officer has confirmed it
 	BankWaitsSecond = "second"  // a second officer has to confirm it
@@ -49,6 +50,10 @@ func (b *Bank) LookAtBank(ctx context.Context, in BankInput) (BankStep, error) {
 			return BankStep{State: PayoutFloatShort}, nil
 		case errors.Is(err, exchange.ErrUncleared):
 			return BankStep{State: PayoutUncleared}, nil
+		case errors.Is(err, exchange.ErrFrozen):
+			return BankStep{State: PayoutFrozen}, nil
+		case errors.Is(err, exchange.ErrInactive):
+			return BankStep{State: PayoutInactive}, nil
 		case err != nil:
 			return BankStep{}, Failure(ctx, err)
 		}

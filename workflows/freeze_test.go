@@ -71,12 +71,31 @@ func TestFreezeHoldsSales(t *testing.T) {
 	w.sound(t)
 }
 
+// A sale that a bank pays is not given to the officers at the bank in a freeze, and by itself after it. They have their time from
+// then on.
+func TestFreezeHoldsSalesByBank(t *testing.T) {
+	t.Parallel()
+	w := newSale(t)
+	w.byBank()
+	w.deposit(time.Minute, 1, crypto("10"))
+	w.frozen(func() {
+		if o := w.order(); o.Status != exchange.OrderProcessing || o.StatusDetail != exchange.WaitFrozen {
+			t.Errorf("in the freeze the order is %s (%s)", o.Status, o.StatusDetail)
+		}
+	})
+	w.at(freezeLength+5*time.Hour, w.atBank(true))
+	w.run(t)
+	w.endedAs(t, sold, 1, 1, 0)
+	w.resumed(t, workflows.OffRampID(w.request.ID))
+	w.sound(t)
+}
+
 // A transfer that is asked for in a freeze is sent by itself after it.
 func TestFreezeHoldsTransfers(t *testing.T) {
 	t.Parallel()
 	w := newTransferHarness(t)
 	w.frozen(func() {
-		if f := w.row(); f.Status != exchange.TransferQueued || f.StatusDetail != exchange.WaitFrozen || w.chain.built != 0 {
+		if f := w.row(); f.Status != exchange.TransferSigning || f.StatusDetail != exchange.WaitFrozen || w.chain.built != 0 {
 			t.Errorf("in the freeze the transfer is %s (%s), with %d transactions signed", f.Status, f.StatusDetail, w.chain.built)
 		}
 	})

@@ -41,7 +41,7 @@ func (f *offRamp) pay(ctx workflow.Context) {
 // completes the order, or when the order failed and its refund is open.
 func (f *offRamp) payByBank(ctx workflow.Context) {
 	f.moved(ctx, StageBank, WaitsForBank, "an officer at the bank")
-	began := workflow.Now(ctx)
+	began, frozen := workflow.Now(ctx), time.Time{}
 	for f.order.Status == exchange.OrderProcessing {
 		f.bank.woken = false
 		in := activities.BankInput{OrderID: f.order.OrderID, Again: f.bank.again}
@@ -57,11 +57,19 @@ func (f *offRamp) payByBank(ctx workflow.Context) {
 		case step.State == activities.PayoutPaid:
 			f.commands.unpark(ctx, WaitsForNothing)
 			f.order.OrderState = activities.OrderState{OrderID: f.order.OrderID, Status: exchange.OrderCompleted, Detail: exchange.WaitNothing}
-		case step.State == activities.PayoutRefused:
-			if !f.refused(ctx, ReasonBankRefused, nil) {
+		case step.State == activities.PayoutRefused, step.State == activities.PayoutInactive:
+			reason := ReasonBankRefused
+			if step.State == activities.PayoutInactive {
+				reason = ReasonBankInactive
+			}
+			if !f.refused(ctx, reason, nil) {
 				f.commands.unpark(ctx, WaitsForBank)
 				f.bank.again, began = true, workflow.Now(ctx)
 			}
+		case step.State == activities.PayoutFrozen:
+			frozen = since(ctx, frozen, true)
+			f.awaitBank(ctx, step.State, frozen)
+			f.bank.again, began = in.Again, workflow.Now(ctx) // the officers' time begins after the freeze
 		default:
 			f.awaitBank(ctx, step.State, began)
 		}
@@ -76,9 +84,11 @@ func (f *offRamp) awaitBank(ctx workflow.Context, state string, began time.Time)
 		detail = exchange.WaitBankSecond
 	case activities.PayoutFloatShort:
 		detail = exchange.WaitFloat
+	case activities.PayoutFrozen:
+		detail = exchange.WaitFrozen
 	}
 	f.mark(ctx, detail)
-	if workflow.Now(ctx).Sub(began) >= bankTimeout {
+	if state != activities.PayoutFrozen && workflow.Now(ctx).Sub(began) >= bankTimeout {
 		f.commands.park(ctx, ReasonBankWaiting, nil)
 	}
 	waiting(f.until).pause(ctx, slower(ctx, bankPause, began), "Check the bank payment", func() bool { return f.bank.woken || f.commands.hasDecision() })

@@ -16,6 +16,7 @@ const (
 	ReasonMomoClaimed      Reason = "momo-claimed"
 	ReasonBankWaiting      Reason = "bank-waiting"
 	ReasonBankRefused      Reason = "bank-refused"
+	ReasonBankInactive     Reason = "bank-inactive_account"
 	ReasonRefundAddress    Reason = "refund-address"
 	ReasonRefundSecond     Reason = "refund-second"
 	ReasonRefundClaimed    Reason = "refund-payout_claimed"
@@ -73,6 +74,10 @@ var offRampGuide = map[Reason]advice{
 	ReasonBankRefused: {
 		"An officer reports that the bank refuses the payout.",
 		"Send retry to let officers try to pay it again, or refund to return the crypto.", retryOrRefund,
+	},
+	ReasonBankInactive: {
+		"The customer or the merchant of a sale was switched off before it was to be paid at the bank.",
+		"Find out why. Switch the account on again and send retry, or send refund to return the crypto.", retryOrRefund,
 	},
 	ReasonRefundAddress: {
 		"Crypto must be returned, but the order has no refund address.",

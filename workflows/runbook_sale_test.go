@@ -53,6 +53,14 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 			c.mend = func() { w.at(time.Hour, w.atBank(true)) }
 			w.at(5*time.Hour, w.agree("agree")) // only the officer says that it was not paid
 		})},
+		workflows.ReasonBankInactive: {retryOrRefund, sale(func(c *parkedCommand, w *saleHarness) {
+			w.byBank()
+			w.at(30*time.Second, func() { w.switched(w.market.Customer, false) })
+			c.mend = func() {
+				w.switched(w.market.Customer, true)
+				w.at(time.Hour, w.atBank(true))
+			}
+		})},
 		workflows.ReasonRefundClaimed: {retryOrResolve, claimedRefund},
 	}
 }
