@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/store/storetest"
@@ -110,5 +112,44 @@ func TestFreezeIsTheOfficers(t *testing.T) {
 		if _, err := storetest.Owner(t, p.store).ExecContext(t.Context(), query); sqlState(err) != want {
 			t.Errorf("%s: %v, want %s", query, err, want)
 		}
+	}
+}
+
+// A freeze waits for the transactions that found nothing frozen: when it has begun, what they let pass is committed.
+func TestFreezeWaitsForWhatPassed(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	db := storetest.Owner(t, p.store)
+	passing, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = passing.Rollback() }()
+	var frozen bool
+	if err := passing.QueryRowContext(t.Context(), `SELECT frozen()`).Scan(&frozen); err != nil || frozen {
+		t.Fatalf("frozen: %t, %v", frozen, err)
+	}
+	began := make(chan error, 1)
+	go func() {
+		_, err := p.store.Freeze(t.Context(), uuid.New(), "why", storetest.PrincipalOf(p.officers[0]))
+		began <- err
+	}()
+	for waits := false; !waits; {
+		select {
+		case err := <-began:
+			t.Fatalf("the freeze began before what passed had committed: %v", err)
+		default:
+		}
+		const waiting = `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+			WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted)`
+		if err := db.QueryRowContext(t.Context(), waiting).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := passing.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-began; err != nil {
+		t.Error(err)
 	}
 }

@@ -414,42 +414,6 @@ func TestH8UnverifiedAccountsDontExhaustThePool(t *testing.T) {
 	}
 }
 
-// D10: officers who decide alone refund no more together than one may alone.
-func TestD10RefundsByMobileMoneyAreSummed(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	first, second := latePayment(t, s, storetest.NewMarket(t, s)), latePayment(t, s, storetest.NewMarket(t, s)) // of 1,295 shillings each
-	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 2000, two_above = 2000 WHERE object_type = 'refund'`)
-	if _, err := s.RefundException(t.Context(), first.ID, officer(t, s)); err != nil {
-		t.Fatal(err)
-	}
-	_, err := s.RefundException(t.Context(), second.ID, officer(t, s))
-	wantFault(t, err, exchange.CodeForbidden)
-	agree(t, s, second.ID, officer(t, s))
-	if _, err := s.RefundException(t.Context(), second.ID, officer(t, s)); err != nil {
-		t.Errorf("agreed by two: %v", err)
-	}
-}
-
-// D10: officers who decide at the same moment see each other's decisions.
-func TestD10RefundsAtTheSameMoment(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	var late []exchange.PaymentException
-	var by []exchange.Principal
-	for range 6 {
-		late, by = append(late, latePayment(t, s, storetest.NewMarket(t, s))), append(by, officer(t, s))
-	}
-	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 2000, two_above = 2000 WHERE object_type = 'refund'`)
-	codes := atOnce(len(late), func(i int) error {
-		_, err := s.RefundException(t.Context(), late[i].ID, by[i])
-		return err
-	})
-	if codes[""] != 1 || codes[exchange.CodeForbidden] != len(late)-1 {
-		t.Errorf("outcomes %v, want one refund of 1,295 shillings below 2,000 in all", codes)
-	}
-}
-
 // A release that claims to have passed long ago still counts for a day.
 func TestReleasesCountFromWhenTheyAreWritten(t *testing.T) {
 	t.Parallel()

@@ -178,3 +178,25 @@ func TestC1_TheSignerHidesNoAlarm(t *testing.T) {
 		t.Errorf("two officers settle it: %v", err)
 	}
 }
+
+// C1: the API, taken over, moves no transfer and no transaction by itself, although it writes down what two officers found.
+func TestC1_TheAPIMovesOnlyWhatOfficersFound(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	f := p.goes(t, "10", elsewhere(t))
+	payment, err := p.store.ChainPayment(t.Context(), f.PaymentID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign(t, p.store, payment)
+	for _, query := range []string{
+		`UPDATE transfers SET status = 'cancelled'`, `UPDATE transfers SET status_detail = 'none'`, `UPDATE chain_attempts SET status = 'failed'`,
+		`INSERT INTO chain_attempts (id, payment_id, network, n, tx_id, raw, adopted, status, created_at, updated_at)
+			SELECT gen_random_uuid(), payment_id, network, n + 1, 'mine', 'x', true, 'signed', now(), now() FROM chain_attempts`,
+	} {
+		_, err := storetest.As(t, p.store, store.RoleAPI).ExecContext(t.Context(), query)
+		if err == nil || !strings.Contains(err.Error(), "kivuko_api changes no") {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
