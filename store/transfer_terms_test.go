@@ -47,6 +47,7 @@ func TestDatabaseGuardsTermsOfTransfers(t *testing.T) {
 	theirs := "'" + p.theirs.ID.String() + "'::uuid"
 	for name, change := range map[string]map[string]string{
 		"a value below what it is worth":          fresh("value", "1"),
+		"at a rate that nobody pays":              fresh("rate", "1", "value", "10"),
 		"another's wallet":                        fresh("wallet_id", theirs),
 		"another's wallet and address":            fresh("wallet_id", theirs, "from_address", "'"+p.theirs.Address+"'"),
 		"a cold wallet that is hot":               fresh("wallet_type", "'cold'"),
