@@ -148,11 +148,15 @@ func TestReopenNonceSequenceAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	opened := make([]error, 4)
 	second := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
-	for i := range opened {
+	var waits []exchange.ControlChange
+	for range opened {
 		c, err := s.ProposeReopening(ctx, storetest.NewID(t), m.VendorWallet.ID, "why", counts(20, 20), admin)
 		if err != nil {
 			t.Fatal(err)
 		}
+		waits = append(waits, c)
+	}
+	for i, c := range waits {
 		wg.Go(func() { _, opened[i] = s.ConfirmChange(ctx, c.ID, "", second) })
 	}
 	done, signed := make(chan struct{}), make(chan error)

@@ -192,7 +192,7 @@ func TestC1_TheAPIMovesOnlyWhatOfficersFound(t *testing.T) {
 	for _, query := range []string{
 		`UPDATE transfers SET status = 'cancelled'`, `UPDATE transfers SET status_detail = 'none'`, `UPDATE chain_attempts SET status = 'failed'`,
 		`INSERT INTO chain_attempts (id, payment_id, network, n, tx_id, raw, adopted, status, created_at, updated_at)
-			SELECT gen_random_uuid(), payment_id, network, n + 1, 'mine', 'x', true, 'signed', now(), now() FROM chain_attempts`,
+			SELECT gen_random_uuid(), payment_id, network, n + 1, 'mine', 'x', false, 'signed', now(), now() FROM chain_attempts`,
 	} {
 		_, err := storetest.As(t, p.store, store.RoleAPI).ExecContext(t.Context(), query)
 		if err == nil || !strings.Contains(err.Error(), "kivuko_api changes no") {
