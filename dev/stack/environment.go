@@ -57,12 +57,12 @@ var secretsOf = map[string][]string{
 }
 
 // needs reports whether a process gets a variable. Only who uses Temporal has a certificate and payload keys.
-func (s *Stack) needs(process, variable string) bool {
+func needs(process, variable string) bool {
 	switch variable {
 	case "TEMPORAL_CERTIFICATE_FILE", "TEMPORAL_PRIVATE_KEY_FILE":
-		return slices.Contains(s.identities(), process)
+		return slices.Contains(identities(), process)
 	case "TEMPORAL_PAYLOAD_KEYS":
-		return process == ProcessCodec || slices.Contains(s.identities(), process)
+		return process == ProcessCodec || slices.Contains(identities(), process)
 	}
 	for prefix, processes := range secretsOf {
 		if strings.HasPrefix(variable, prefix) {
@@ -153,7 +153,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 	servers, _ := certificates.Authorities(s.certificates())
 	env := append(s.baseEnvironment(), authorityVariable+"="+servers)
 	for name, value := range variables {
-		if s.needs(process, name) {
+		if needs(process, name) {
 			env = append(env, "KIVUKO_"+name+"="+value)
 		}
 	}

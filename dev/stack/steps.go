@@ -155,7 +155,7 @@ func startTemporal(ctx context.Context, s *Stack) error {
 	_, port, _ := strings.Cut(s.Addresses.Temporal, ":")
 	_, uiPort, _ := strings.Cut(s.Addresses.TemporalUI, ":")
 	ui := "http://" + s.Addresses.TemporalUI
-	if err := certificates.Make(s.certificates(), s.identities()...); err != nil {
+	if err := certificates.Make(s.certificates(), identities()...); err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}
 	_, err := s.Supervisor.Start(ctx, supervisor.Spec{

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/client"
@@ -21,9 +22,9 @@ const (
 )
 
 // identities are the processes that have a certificate for Temporal. The Web UI and ourselves, who look at the stack, have one too.
-func (s *Stack) identities() []string {
+func identities() []string {
 	all := []string{ProcessAPI, ProcessApply, ProcessResume, identityUI, identityTools}
-	for _, queue := range s.Served() {
+	for _, queue := range slices.Concat(Queues, SolanaQueues) {
 		all = append(all, ProcessWorker(queue))
 	}
 	return all
