@@ -124,6 +124,31 @@ func TestD3TransfersAtTheSameMoment(t *testing.T) {
 	wantTransfers(t, p.store)
 }
 
+// D3: a transfer counts from its opening, so that of two that are judged at the same moment at least one sees the other.
+func TestD3OpenedTransfersCount(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "1000")
+	p.without(t, "15000", "30000")
+	var opened []exchange.Transfer
+	for range 2 {
+		f, err := storetest.OpenTransfer(t.Context(), p.store, p.request(t, "90", elsewhere(t)), storetest.PrincipalOf(p.sender))
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened = append(opened, f)
+	}
+	for _, f := range opened {
+		_, err := p.store.AdvanceTransfer(t.Context(), f.ID)
+		if err == nil {
+			f, err = p.store.RecordScreening(t.Context(), f.ID, clear1)
+		}
+		if err != nil || f.Status != exchange.TransferPending || f.ApprovalsRequired != 1 {
+			t.Errorf("beside another of 13,500 shillings one is %s and needs %d, %v", f.Status, f.ApprovalsRequired, err)
+		}
+	}
+	wantTransfers(t, p.store)
+}
+
 // D16: what a waiting transfer needs follows what else leaves, and is not what it was at opening.
 func TestD16OfficersAreNotFrozenAtOpening(t *testing.T) {
 	t.Parallel()
@@ -187,6 +212,10 @@ func TestH1TheHouseAlwaysAsksAnotherPerson(t *testing.T) {
 		f := house.goes(t, "1", to)
 		if f.Status != exchange.TransferPending || f.ApprovalsRequired != 1 {
 			t.Fatalf("%s: %s, needs %d", name, f.Status, f.ApprovalsRequired)
+		}
+		_, err := storetest.Owner(t, s).ExecContext(t.Context(), `UPDATE releases SET officers = 0, passed_at = now() WHERE object_id = $1`, f.ID)
+		if sqlState(err) != "KV006" {
+			t.Errorf("%s: released by hand: %v", name, err)
 		}
 		if _, err := house.ticket(t, f, p.officers[0], exchange.Approve); exchange.CodeOf(err) != exchange.CodeForbidden {
 			t.Errorf("%s: the requester approves: %v", name, err)
