@@ -48,6 +48,6 @@ func startWatch(ctx context.Context, c client.Client, n exchange.Network) error 
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		TypedSearchAttributes:    workflows.DepositWatchAttributes(n), StaticSummary: workflows.DepositWatchSummary(n),
-	}, workflows.TypeDepositWatch, workflows.DepositWatchInput{Network: n, Status: workflows.WatchFollowing})
+	}, workflows.TypeDepositWatch) // the flow knows its network by its id
 	return err
 }

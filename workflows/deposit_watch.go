@@ -39,8 +39,8 @@ type DepositRef struct {
 	DepositID uuid.UUID `json:"deposit_id"`
 }
 
-// DepositWatchInput starts the deposit watch of a network. Its progress is in the database; Status, Reason and Lag are only
-// what the previous run has shown.
+// DepositWatchInput continues the deposit watch of a network, which starts without one. Its progress is in the database; Status,
+// Reason and Lag are only what the previous run has shown.
 type DepositWatchInput struct {
 	Network exchange.Network `json:"network"`
 	Status  string           `json:"status,omitempty"`
@@ -58,6 +58,13 @@ const (
 // the newest build. When the chain can't be read, it is shown as parked and keeps trying.
 func DepositWatch(ctx workflow.Context, in DepositWatchInput) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	if in.Network == "" { // started by a worker of the chain, which has no key of the flows
+		var err error
+		if in.Network, err = depositWatchForm.network(ctx); err != nil {
+			return err
+		}
+		in.Status = WatchFollowing
+	}
 	f := &depositWatch{in: in, id: DepositWatchID(in.Network)}
 	workflow.GoNamed(ctx, "signal retry", f.listen)
 	return f.run(ctx)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
@@ -120,14 +121,18 @@ func newShore() (*testsuite.TestWorkflowEnvironment, *shore, *signs) {
 
 var watchTron = workflows.DepositWatchInput{Network: exchange.Tron, Status: workflows.WatchFollowing}
 
-// The watch continues as a new run, on the newest build, and passes on what it has shown.
+// The watch knows its network by its id, continues as a new run, on the newest build, and passes on what it has shown.
 func TestDepositWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	env, s, _ := newShore()
-	env.ExecuteWorkflow(workflows.DepositWatch, watchTron)
+	env.ExecuteWorkflow(workflows.DepositWatch, workflows.DepositWatchInput{})
 	next, ok := errors.AsType[*workflow.ContinueAsNewError](env.GetWorkflowError())
 	if !ok || next.WorkflowType.Name != workflows.TypeDepositWatch || next.InitialVersioningBehavior != workflow.ContinueAsNewVersioningBehaviorAutoUpgrade {
 		t.Fatalf("it ended with %v", env.GetWorkflowError())
+	}
+	var in workflows.DepositWatchInput
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || in != watchTron {
+		t.Errorf("it goes on with %+v, %v", in, err)
 	}
 	if s.looks < 100 {
 		t.Errorf("it looked %d times", s.looks)

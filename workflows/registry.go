@@ -59,6 +59,16 @@ func (f IDForm) object(ctx workflow.Context) (uuid.UUID, error) {
 	return id, nil
 }
 
+// network is the network of a flow, by the flow's own id.
+func (f IDForm) network(ctx workflow.Context) (exchange.Network, error) {
+	prefix, _, _ := strings.Cut(string(f), "<")
+	text, ours := strings.CutPrefix(workflow.GetInfo(ctx).WorkflowExecution.ID, prefix)
+	if n := exchange.Network(text); ours && n.Valid() {
+		return n, nil
+	}
+	return "", refuse(exchange.CodeInvalid, "The id of the flow must be "+string(f)+".")
+}
+
 // The forms of ids. A flow without one is started by a schedule of temporal.yaml under the schedule's own id.
 const (
 	onRampForm         IDForm = "on-ramp:<order>"
