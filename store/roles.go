@@ -79,7 +79,7 @@ approvals                   r     ri     r     r      r       -         -
 fx_rates                    ri    ri     r     r      r       -         -
 fee_profiles                ri    r      r     r      r       -         -
 fx_quotes                   riu   ru     r     r      r       -         -
-wallets                     ru    rl     rl    rl     riu     -         -
+wallets                     ru    rl     rl    ril    riu     -         -
 wallet_keys                 r     -      -     -      ri      -         -
 offers                      riu   ru     ru    ru     rl      -         -
 order_kinds                 r     r      r     r      r       -         -

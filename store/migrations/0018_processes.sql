@@ -29,6 +29,7 @@ CREATE INDEX payment_exceptions_late_idx ON payment_exceptions (attempt_id) WHER
 
 -- These fire first, by their names.
 CREATE TRIGGER chain_payments_author BEFORE INSERT ON chain_payments FOR EACH ROW EXECUTE FUNCTION check_payment_author();
+CREATE TRIGGER wallets_author BEFORE INSERT ON wallets FOR EACH ROW EXECUTE FUNCTION check_wallet_author();
 CREATE TRIGGER deposit_quarantine_signer BEFORE UPDATE ON deposit_quarantine FOR EACH ROW EXECUTE FUNCTION check_signers_alarm();
 CREATE TRIGGER chain_attempts_adopter BEFORE INSERT OR UPDATE ON chain_attempts FOR EACH ROW WHEN (current_user = 'kivuko_api')
     EXECUTE FUNCTION check_adopter('payment_id');
