@@ -44,6 +44,34 @@ func TestD10RefundsAtTheSameMoment(t *testing.T) {
 	}
 }
 
+// D10: while one transaction sums what officers decided, another waits for it.
+func TestD10DecisionsWaitForOneAnother(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	late, by := latePayment(t, s, storetest.NewMarket(t, s)), officer(t, s)
+	db := storetest.Owner(t, s)
+	deciding, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = deciding.Rollback() }()
+	if _, err := deciding.ExecContext(t.Context(), `SELECT lock_decisions()`); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.RefundException(t.Context(), late.ID, by)
+		done <- err
+	}()
+	waitsFor(t, db, done)
+	if err := deciding.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // decides reads what a function of the database says about a row, or about another one with the same terms.
 func decides[T any](t *testing.T, s *store.Store, query string, args ...any) T {
 	t.Helper()

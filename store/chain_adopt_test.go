@@ -70,6 +70,11 @@ func TestNumberedSendsAreAdopted(t *testing.T) {
 	if err != nil || len(open) != 1 {
 		t.Fatalf("the alarms are %+v, %v", open, err)
 	}
+	_, err = storetest.Owner(t, s).ExecContext(ctx, `INSERT INTO chain_attempts (id, payment_id, network, n, tx_id, raw, adopted, status, created_at, updated_at)
+		VALUES (gen_random_uuid(), $1, 'ethereum', 1, 'lost', 'x', true, 'signed', now(), now())`, p.ID)
+	if err == nil || !strings.Contains(err.Error(), "not found on the final chain") {
+		t.Errorf("it was adopted without officers: %v", err)
+	}
 	if err := adopted(t, s, open[0].ID, p.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"errors"
 	"testing"
 
@@ -134,10 +135,22 @@ func TestFreezeWaitsForWhatPassed(t *testing.T) {
 		_, err := p.store.Freeze(t.Context(), uuid.New(), "why", storetest.PrincipalOf(p.officers[0]))
 		began <- err
 	}()
+	waitsFor(t, db, began)
+	if err := passing.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-began; err != nil {
+		t.Error(err)
+	}
+}
+
+// waitsFor returns when something waits for an advisory lock, and fails the test when what is to wait is done before.
+func waitsFor(t *testing.T, db *sql.DB, done <-chan error) {
+	t.Helper()
 	for waits := false; !waits; {
 		select {
-		case err := <-began:
-			t.Fatalf("the freeze began before what passed had committed: %v", err)
+		case err := <-done:
+			t.Fatalf("it did not wait: %v", err)
 		default:
 		}
 		const waiting = `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
@@ -145,11 +158,5 @@ func TestFreezeWaitsForWhatPassed(t *testing.T) {
 		if err := db.QueryRowContext(t.Context(), waiting).Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := passing.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-began; err != nil {
-		t.Error(err)
 	}
 }
