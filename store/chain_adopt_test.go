@@ -70,12 +70,17 @@ func TestNumberedSendsAreAdopted(t *testing.T) {
 	if err != nil || len(open) != 1 {
 		t.Fatalf("the alarms are %+v, %v", open, err)
 	}
+	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	waits, err := s.ProposeSettlement(ctx, open[0].ID, p.ID, "compared on the explorer", admin)
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, err = storetest.Owner(t, s).ExecContext(ctx, `INSERT INTO chain_attempts (id, payment_id, network, n, tx_id, raw, adopted, status, created_at, updated_at)
 		VALUES (gen_random_uuid(), $1, 'ethereum', 1, 'lost', 'x', true, 'signed', now(), now())`, p.ID)
 	if err == nil || !strings.Contains(err.Error(), "not found on the final chain") {
-		t.Errorf("it was adopted without officers: %v", err)
+		t.Errorf("it was adopted without a second officer: %v", err)
 	}
-	if err := adopted(t, s, open[0].ID, p.ID); err != nil {
+	if err := storetest.Agreed(t, s)(waits, nil); err != nil {
 		t.Fatal(err)
 	}
 	live, found, err := s.LiveAttempt(ctx, p.ID)
@@ -88,7 +93,6 @@ func TestNumberedSendsAreAdopted(t *testing.T) {
 	if done, err := s.ChainPayment(ctx, p.ID); err != nil || done.Status != exchange.ChainCompleted {
 		t.Errorf("the payment is %+v, %v", done, err)
 	}
-	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
 	if err := storetest.Agreed(t, s)(s.ProposeReopening(ctx, storetest.NewID(t), m.VendorWallet.ID, "put back from a backup", counts(9, 9), admin)); err != nil {
 		t.Fatal(err)
 	}
