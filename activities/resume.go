@@ -91,21 +91,22 @@ func (r Resume) mend(ctx context.Context, row exchange.LiveRow, state FlowState,
 	case FlowGone:
 		done.Gone++
 		if err := r.Flows.Start(ctx, row); err != nil {
-			r.say(ctx, "ALERT a flow was gone and can't be started again", row, err)
+			r.say(ctx, row, "can't be started again", err)
 			return nil
 		}
 		done.Started++
-		r.say(ctx, "ALERT a flow was gone and was started again", row, nil)
+		r.say(ctx, row, "was started again", nil)
 	}
 	return nil
 }
 
-func (r Resume) say(ctx context.Context, what string, row exchange.LiveRow, err error) {
+func (r Resume) say(ctx context.Context, row exchange.LiveRow, outcome string, err error) {
+	const gone = "ALERT a flow was gone"
 	if r.Log != nil {
-		r.Log.Error(what, "kind", row.Kind, "object", row.ObjectID, "error", err)
+		r.Log.Error(gone, "outcome", outcome, "kind", row.Kind, "object", row.ObjectID, "error", err)
 		return
 	}
-	activity.GetLogger(ctx).Error(what, "kind", row.Kind, "object", row.ObjectID, "error", err)
+	activity.GetLogger(ctx).Error(gone, "outcome", outcome, "kind", row.Kind, "object", row.ObjectID, "error", err)
 }
 
 // ResumeFlows compares a page of the live rows with their flows. The last page sets the gauge of flows that were gone.

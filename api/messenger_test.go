@@ -61,7 +61,9 @@ func TestMessagesAreSentOnceAndForgotten(t *testing.T) {
 		}
 		return msg
 	}
-	due := func() { storetest.Exec(t, e.store, `UPDATE messages SET next_at = now() - interval '1 second' WHERE status = 'waiting'`) }
+	due := func() {
+		storetest.Exec(t, e.store, `UPDATE messages SET next_at = now() - interval '1 second' WHERE status = 'waiting'`)
+	}
 
 	first := add("a", time.Hour)
 	add("a", time.Hour) // the same once more is none

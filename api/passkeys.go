@@ -128,9 +128,9 @@ func (f *form) credential(name string, required bool) []byte {
 }
 
 // wrongPasskey is the refusal of an authenticator's answer. What exactly is wrong is for the log.
-func (s *server) wrongPasskey(c *call, field string, err error) error {
+func (s *server) wrongPasskey(c *call, err error) error {
 	s.log.Info("an authenticator's answer was refused", "request_id", c.who.RequestID, "error", err)
-	return exchange.Invalid(exchange.FieldError{Pointer: "/" + field, Code: "wrong", Message: "is not the answer of a passkey of this account to this challenge"})
+	return exchange.Invalid(exchange.FieldError{Pointer: "/credential", Code: "wrong", Message: "is not the answer of a passkey of this account to this challenge"})
 }
 
 // beginEnrolment returns what an authenticator is asked to make a key pair for.
@@ -143,11 +143,11 @@ func (s *server) beginEnrolment(h holder) (*protocol.CredentialCreation, *webaut
 func (s *server) finishEnrolment(c *call, h holder, terms webauthn.SessionData, raw []byte, name string) (exchange.Passkey, error) {
 	parsed, err := protocol.ParseCredentialCreationResponseBytes(raw)
 	if err != nil {
-		return exchange.Passkey{}, s.wrongPasskey(c, "credential", err)
+		return exchange.Passkey{}, s.wrongPasskey(c, err)
 	}
 	made, err := s.passkeys.CreateCredential(h, terms, parsed)
 	if err != nil {
-		return exchange.Passkey{}, s.wrongPasskey(c, "credential", err)
+		return exchange.Passkey{}, s.wrongPasskey(c, err)
 	}
 	aaguid := made.Authenticator.AAGUID
 	if len(aaguid) == 0 {

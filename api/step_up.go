@@ -126,11 +126,11 @@ func (s *server) stepUpByPasskey(c *call, challenge uuid.UUID, raw []byte) error
 	}
 	parsed, err := protocol.ParseCredentialRequestResponseBytes(raw)
 	if err != nil {
-		return s.wrongPasskey(c, "credential", err)
+		return s.wrongPasskey(c, err)
 	}
 	used, err := s.passkeys.ValidateLogin(h, terms, parsed)
 	if err != nil {
-		return s.wrongPasskey(c, "credential", err)
+		return s.wrongPasskey(c, err)
 	}
 	for _, p := range h.passkeys {
 		if string(p.CredentialID) == string(used.ID) {

@@ -3,9 +3,9 @@ package exchange
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -190,7 +190,7 @@ func appendText(b []byte, s string) []byte {
 		if e, ok := short[r]; ok {
 			b = append(b, '\\', e)
 		} else if r < ' ' {
-			b = append(append(b, `\u00`...), hex.EncodeToString([]byte{byte(r)})...)
+			b = fmt.Appendf(b, `\u%04x`, r)
 		} else {
 			b = append(b, string(r)...)
 		}

@@ -15,9 +15,9 @@ import (
 )
 
 // asked writes down an intent of the purse's owner to send, and returns it with the request.
-func (p purse) asked(t *testing.T, amount string) (exchange.TransferRequest, exchange.Asked) {
+func (p purse) asked(t *testing.T) (exchange.TransferRequest, exchange.Asked) {
 	t.Helper()
-	r := p.request(t, amount, exchange.Recipient{Address: outside})
+	r := p.request(t, "10", exchange.Recipient{Address: outside})
 	a, err := storetest.Ask(t.Context(), p.store, exchange.IntendTransfer, r.ID, r.ID, r.Terms(), storetest.PrincipalOf(p.sender))
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func (p purse) asked(t *testing.T, amount string) (exchange.TransferRequest, exc
 func TestAnIntentOpensOneTransferForItsFlow(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
-	r, a := p.asked(t, "10")
+	r, a := p.asked(t)
 	for what, other := range map[string]exchange.Asked{
 		"another flow":           {IntentID: a.IntentID, Flow: "transfer:" + uuid.NewString()},
 		"no flow":                {IntentID: a.IntentID},
@@ -63,7 +63,7 @@ func TestAnIntentOpensOneTransferForItsFlow(t *testing.T) {
 func TestARefusedIntentOpensNothing(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "5")
-	r, a := p.asked(t, "10")
+	r, a := p.asked(t)
 	_, err := p.store.OpenTransfer(t.Context(), a)
 	wantFault(t, err, exchange.CodeInsufficientFunds)
 	if err := p.store.RefuseIntent(t.Context(), a.IntentID, exchange.CodeOf(err)); err != nil {
@@ -90,7 +90,7 @@ func TestAnIntentLapses(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	s := storetest.Open(t, storetest.URL(t), store.Options{Now: func() time.Time { return now }})
 	p := newPurseIn(t, s, "100")
-	r, a := p.asked(t, "10")
+	r, a := p.asked(t)
 	now = now.Add(exchange.IntentLife)
 	_, err := s.OpenTransfer(t.Context(), a)
 	wantFault(t, err, exchange.CodeExpired)
@@ -148,7 +148,7 @@ func TestIntentsAreGuarded(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
 	ctx, owner := t.Context(), storetest.Owner(t, p.store)
-	r, a := p.asked(t, "10")
+	r, a := p.asked(t)
 	f := p.open(t, "7", exchange.Recipient{Address: outside})
 	copied := func(change string) string {
 		return fmt.Sprintf(`INSERT INTO intents SELECT (jsonb_populate_record(i, '%s')).* FROM intents i WHERE i.id = '%s'`, change, a.IntentID)
@@ -207,7 +207,7 @@ func TestIntentsAreGuarded(t *testing.T) {
 func TestRaceAnIntentIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
-	_, a := p.asked(t, "10")
+	_, a := p.asked(t)
 	const flows = 8
 	errs := make(chan error, flows)
 	for range flows {

@@ -72,7 +72,7 @@ func (b bureau) agreed(t *testing.T, p exchange.FeeProfile, by exchange.Principa
 }
 
 // agreedRate enters a rate by two officers, a second after the previous one.
-func agreedRate(t *testing.T, s *store.Store, e store.RateEntry, by exchange.Principal) exchange.FXRate {
+func agreedRate(t *testing.T, s *store.Store, e store.RateEntry, by exchange.Principal) {
 	t.Helper()
 	if err := storetest.Agreed(t, s)(s.ProposeRate(t.Context(), e, by)); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,6 @@ func agreedRate(t *testing.T, s *store.Store, e store.RateEntry, by exchange.Pri
 	if err != nil || list[0].ID != e.ID || !list[0].JumpConfirmed {
 		t.Fatalf("the agreed rate is %+v, %v", list, err)
 	}
-	return list[0]
 }
 
 // events are the event types of an object.

@@ -240,22 +240,22 @@ UPDATE users SET password_hash = $2, updated_at = $3, version = version + 1 WHER
 // unknown user.
 func (s *Store) ChangePassword(ctx context.Context, userID uuid.UUID, passwordHash string, keep uuid.UUID, by exchange.Principal, told ...exchange.Message) error {
 	return s.inTx(ctx, "user", func(t unitTx) error {
-		if _, err := t.setPassword(ctx, userID, passwordHash, keep, by); err != nil {
+		if err := t.setPassword(ctx, userID, passwordHash, keep, by); err != nil {
 			return err
 		}
 		return t.addMessages(ctx, told)
 	})
 }
 
-func (t unitTx) setPassword(ctx context.Context, userID uuid.UUID, passwordHash string, keep uuid.UUID, by exchange.Principal) (exchange.User, error) {
+func (t unitTx) setPassword(ctx context.Context, userID uuid.UUID, passwordHash string, keep uuid.UUID, by exchange.Principal) error {
 	var u exchange.User
 	if err := t.Get(ctx, &u, updatePassword, userID, passwordHash, t.s.now()); err != nil {
-		return u, err
+		return err
 	}
 	if _, err := t.Exec(ctx, revokeOthers, userID, t.s.now(), "password changed", keep); err != nil {
-		return u, err
+		return err
 	}
-	return u, t.record(ctx, auditEvent{by: by, object: "user", id: u.ID, name: "user.password_changed", owner: u.ID, vendor: exchange.VendorOf(u), after: userSnapshot(u)})
+	return t.record(ctx, auditEvent{by: by, object: "user", id: u.ID, name: "user.password_changed", owner: u.ID, vendor: exchange.VendorOf(u), after: userSnapshot(u)})
 }
 
 const revokeOthers = `UPDATE session_families SET revoked_at = $2, reason = $3 WHERE user_id = $1 AND id <> $4 AND revoked_at IS NULL`

@@ -203,7 +203,7 @@ func (s *Store) ResetPassword(ctx context.Context, p exchange.CodeProof, passwor
 		if v.UserID != by.UserID {
 			return exchange.Errorf(exchange.CodeInternal, "a code of user %s is not one of user %s", v.UserID, by.UserID)
 		}
-		if _, err := t.setPassword(ctx, v.UserID, passwordHash, uuid.Nil, by); err != nil {
+		if err := t.setPassword(ctx, v.UserID, passwordHash, uuid.Nil, by); err != nil {
 			return err
 		}
 		if _, err := t.Exec(ctx, bumpAuthVersion, v.UserID); err != nil {

@@ -267,11 +267,21 @@ func TestWebUISendsSignalsAndNothingElse(t *testing.T) {
 	p.enter()
 	const flow = "/api/v1/namespaces/kivuko/workflows/on-ramp%3A1"
 	for _, bad := range []struct{ method, path string }{
-		{http.MethodPost, flow + "/terminate"}, {http.MethodPost, flow + "/cancel"}, {http.MethodPost, flow + "/reset"}, {http.MethodPost, flow + "/update/x"},
-		{http.MethodPost, "/api/v1/namespaces/kivuko/workflows/x"}, {http.MethodPost, "/api/v1/namespaces/kivuko/batch-operations/x"},
-		{http.MethodPost, flow + "/terminate/../signal/x/y"}, {http.MethodPost, flow + "/terminate?x=/signal/retry"},
-		{http.MethodPost, flow + "%2Fterminate%3F/signal/x"}, {http.MethodPost, flow + "/signal/x%2F..%2F..%2Fterminate"}, {http.MethodPut, flow + "/signal/retry"}, {http.MethodDelete, "/api/v1/namespaces/kivuko/schedules/prune"},
-		{http.MethodPost, "/api/v1/namespaces/kivuko/workflow-rules"}, {http.MethodPatch, "/api/v1/namespaces/kivuko/schedules/prune"}, {http.MethodGet, "/codec/decode"},
+		{http.MethodPost, flow + "/terminate"},
+		{http.MethodPost, flow + "/cancel"},
+		{http.MethodPost, flow + "/reset"},
+		{http.MethodPost, flow + "/update/x"},
+		{http.MethodPost, "/api/v1/namespaces/kivuko/workflows/x"},
+		{http.MethodPost, "/api/v1/namespaces/kivuko/batch-operations/x"},
+		{http.MethodPost, flow + "/terminate/../signal/x/y"},
+		{http.MethodPost, flow + "/terminate?x=/signal/retry"},
+		{http.MethodPost, flow + "%2Fterminate%3F/signal/x"},
+		{http.MethodPost, flow + "/signal/x%2F..%2F..%2Fterminate"},
+		{http.MethodPut, flow + "/signal/retry"},
+		{http.MethodDelete, "/api/v1/namespaces/kivuko/schedules/prune"},
+		{http.MethodPost, "/api/v1/namespaces/kivuko/workflow-rules"},
+		{http.MethodPatch, "/api/v1/namespaces/kivuko/schedules/prune"},
+		{http.MethodGet, "/codec/decode"},
 	} {
 		if status, _ := p.send(bad.method, bad.path, p.gate.URL, nil); status != http.StatusForbidden {
 			t.Errorf("%s %s: %d", bad.method, bad.path, status)

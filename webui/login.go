@@ -172,7 +172,7 @@ func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 
 // setCookie sets our cookie, or removes it if the value is empty. Only this origin's pages send it, and no script reads it.
 func (g *Gate) setCookie(w http.ResponseWriter, value string) {
-	c := &http.Cookie{
+	c := &http.Cookie{ //nolint:gosec // it is secure wherever the page is: a stack on one machine has no TLS
 		Name: cookieName, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(g.Origin, "https://"),
 	}
 	if value == "" {

@@ -192,8 +192,10 @@ func (h *handlers) update(name, description string, handler, validator any) {
 func disconnected(handler any) any {
 	inner := reflect.ValueOf(handler)
 	return reflect.MakeFunc(inner.Type(), func(in []reflect.Value) []reflect.Value {
-		ctx, _ := workflow.NewDisconnectedContext(in[0].Interface().(workflow.Context))
-		in[0] = reflect.ValueOf(&ctx).Elem()
+		if ctx, ok := in[0].Interface().(workflow.Context); ok {
+			ctx, _ = workflow.NewDisconnectedContext(ctx)
+			in[0] = reflect.ValueOf(&ctx).Elem()
+		}
 		return inner.Call(in)
 	}).Interface()
 }
