@@ -360,7 +360,7 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 	return updated, err
 }
 
-// saveUser stores the mutable columns of a user. Deactivation ends its sessions.
+// saveUser stores the mutable columns of a user. Deactivation ends its sessions and withdraws an open invitation.
 func (t unitTx) saveUser(ctx context.Context, before, want exchange.User, by exchange.Principal) (exchange.User, error) {
 	if want == before {
 		return before, nil
@@ -375,6 +375,9 @@ func (t unitTx) saveUser(ctx context.Context, before, want exchange.User, by exc
 	}
 	if !updated.IsActive {
 		if _, err := t.Exec(ctx, revokeFamilies, before.ID, t.s.now(), "deactivated"); err != nil {
+			return before, err
+		}
+		if _, err := t.Exec(ctx, withdrawOpen, before.ID, t.s.now()); err != nil {
 			return before, err
 		}
 	}

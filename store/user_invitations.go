@@ -103,9 +103,9 @@ func (s *Store) WithdrawInvitation(ctx context.Context, id, vendorID uuid.UUID, 
 
 const (
 	acceptInvitation = `UPDATE invitations SET accepted_at = $2 WHERE id = $1 AND accepted_at IS NULL AND withdrawn_at IS NULL AND expires_at > $2`
-	// An account whose owner sets new secrets waits again for a second person.
+	// Staff with new secrets wait again for a second person. A merchant that was switched off stays off.
 	recoverUser = `
-UPDATE users SET password_hash = $2, pin_hash = '', is_active = false, auth_version = auth_version + 1, updated_at = $3, version = version + 1
+UPDATE users SET password_hash = $2, pin_hash = '', is_active = is_active AND NOT is_staff(role), auth_version = auth_version + 1, updated_at = $3, version = version + 1
 WHERE id = $1 RETURNING ` + userColumns
 	removePasskeys = `UPDATE passkeys SET removed_at = $2, reason = 'replaced by an invitation' WHERE user_id = $1 AND removed_at IS NULL`
 )
@@ -195,9 +195,6 @@ func (t unitTx) recovered(ctx context.Context, before exchange.User, a Accepted,
 	}
 	if u.Role.Staff() {
 		_, err = t.proposeAccess(ctx, u, by)
-		return u, err
 	}
-	want := u
-	want.IsActive = true
-	return t.saveUser(ctx, u, want, by)
+	return u, err
 }
