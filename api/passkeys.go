@@ -183,7 +183,8 @@ func (s *server) passkeyOptions(c *call) error {
 	return c.json(http.StatusCreated, wire)
 }
 
-// mayEnrol refuses a passkey to who did not prove itself lately by the strongest that the account has. A PIN is too weak.
+// mayEnrol refuses a passkey to who did not prove itself lately by the strongest that the account has. A PIN is too weak, and
+// so is the password of staff who lost their passkeys.
 func (s *server) mayEnrol(c *call, h holder) error {
 	least := exchange.AssurancePassword
 	if len(h.passkeys) > 0 {
@@ -192,7 +193,7 @@ func (s *server) mayEnrol(c *call, h holder) error {
 	if !(exchange.Needs{Least: least, StepUp: true}).Met(c.who, s.now()) {
 		return exchange.Errorf(exchange.CodeStepUpRequired, "Prove yourself by your %s first: POST /api/v1/auth/step-up.", least)
 	}
-	return nil
+	return s.Store.MayAddPasskey(c.ctx, c.who)
 }
 
 // wirePasskey is a passkey as its user sees it.

@@ -274,6 +274,32 @@ func TestClonedAuthenticatorEndsEverySession(t *testing.T) {
 	}
 }
 
+// TestClonedAuthenticatorGivesNobodyAnOfficer plays a thief with an officer's password and a copy of the passkey. The account
+// is closed, and when two officers open it again, only an invitation gives it another passkey.
+func TestClonedAuthenticatorGivesNobodyAnOfficer(t *testing.T) {
+	e := start(t)
+	admin, second, officer := e.person(exchange.RoleAdmin), e.person(exchange.RoleTreasury), e.person(exchange.RoleOTCOfficer)
+	a := e.enrol(officer)
+	first := must(e.store.Passkeys(t.Context(), officer.ID))[0]
+	e.do(del, passkeysPath+"/"+first.ID.String(), nil, officer.auth()).want(http.StatusNoContent)
+	e.stepUp(officer, a).want(http.StatusOK)
+	clone := *a
+	e.stepUp(officer, a).want(http.StatusOK)
+	e.stepUp(officer, &clone).refused(exchange.CodeUnauthenticated)
+	login := map[string]any{"email": officer.Email, "password": testPassword}
+	e.do(post, "/api/v1/users/login", login).refused(exchange.CodeInvalidCredentials)
+	if u := must(e.store.User(t.Context(), officer.ID)); u.IsActive {
+		t.Error("the account is open")
+	}
+
+	waits := e.do(patch, "/api/v1/auth/users/"+officer.ID.String(), map[string]any{"is_active": true}, admin.auth()).want(http.StatusAccepted)
+	e.agree(waits, second)
+	thief := bearer(e.do(post, "/api/v1/users/login", login).want(http.StatusOK).text("access_token"))
+	e.do(post, passkeysPath+"/options", nil, thief).refused(exchange.CodeStateConflict)
+	e.do(post, "/api/v1/auth/invitations", map[string]any{"user_id": officer.ID}, admin.auth()).want(http.StatusCreated)
+	e.accept(officer.Email, "quite another good one", newAuthenticator()).want(http.StatusCreated)
+}
+
 // TestH9MoneyNeedsAFreshProof plays a stolen access token of a customer: it moves nothing five minutes after the login.
 func TestH9MoneyNeedsAFreshProof(t *testing.T) {
 	c := newCrossing(t, "100")

@@ -18,6 +18,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 const (
 	readPasskeys  = `SELECT ` + passkeyColumns + ` FROM passkeys WHERE user_id = $1 AND removed_at IS NULL ORDER BY created_at, id`
 	countPasskeys = `SELECT count(*) FROM passkeys WHERE user_id = $1 AND removed_at IS NULL`
+	lostPasskeys  = `SELECT count(*) > 0 AND bool_and(removed_at IS NOT NULL) FROM passkeys WHERE user_id = $1`
 )
 
 // Passkeys lists the passkeys of a user, oldest first.
@@ -25,14 +26,34 @@ func (s *Store) Passkeys(ctx context.Context, userID uuid.UUID) ([]exchange.Pass
 	return readAll[exchange.Passkey](ctx, s.db, "passkey", readPasskeys, userID)
 }
 
-// AddPasskey stores a passkey of a user. CodeConflict when the authenticator is known already; CodeLimitReached when the
-// user has too many.
+// MayAddPasskey refuses, by CodeStateConflict, another passkey to staff who had some and have none any more. Only an
+// invitation gives them one: by the password alone a thief would become an officer.
+func (s *Store) MayAddPasskey(ctx context.Context, who exchange.Principal) error {
+	return mayAddPasskey(ctx, s.db, who)
+}
+
+func mayAddPasskey(ctx context.Context, r reader, who exchange.Principal) error {
+	if !who.Role.Staff() {
+		return nil
+	}
+	lost, err := readOne[bool](ctx, r, "passkey", lostPasskeys, who.UserID)
+	if err == nil && lost {
+		err = exchange.Errorf(exchange.CodeStateConflict, "The account has lost its passkeys. Ask an admin for an invitation, which gives it another one.")
+	}
+	return err
+}
+
+// AddPasskey stores a passkey of a user. CodeStateConflict by MayAddPasskey; CodeConflict when the authenticator is known
+// already; CodeLimitReached when the user has too many.
 func (s *Store) AddPasskey(ctx context.Context, p exchange.Passkey, by exchange.Principal, told ...exchange.Message) error {
 	return s.inTx(ctx, "passkey", func(t unitTx) error {
 		if err := t.One(ctx, lockOwner, p.UserID); err != nil {
 			return err
 		}
 		if err := t.below(ctx, exchange.MaxPasskeys, countPasskeys, p.UserID, "passkeys of one account"); err != nil {
+			return err
+		}
+		if err := mayAddPasskey(ctx, t, by); err != nil {
 			return err
 		}
 		if err := t.addPasskey(ctx, p, by); err != nil {
@@ -123,7 +144,7 @@ UPDATE passkeys SET sign_count = $3, used_at = $4, synced = $5 WHERE id = $1 AND
 
 // UsePasskey notes the use of a passkey, with the count of its authenticator's signatures, and steps the session up. A count
 // that did not grow means that there are two authenticators with one key: the passkey is removed, every session of its user
-// ends, and a security event is recorded. CodeUnauthenticated then. Authenticators without a counter always report zero.
+// ends, an account of staff is deactivated, and a security event is recorded. CodeUnauthenticated then. Authenticators without a counter always report zero.
 func (s *Store) UsePasskey(ctx context.Context, p exchange.Passkey, who exchange.Principal, cloned ...exchange.Message) error {
 	copied := false
 	err := s.inTx(ctx, "passkey", func(t unitTx) error {
@@ -146,6 +167,7 @@ func (s *Store) UsePasskey(ctx context.Context, p exchange.Passkey, who exchange
 	return err
 }
 
+// removeCloned removes a passkey that has a copy. Who used the copy has the password too, so an account of staff is closed.
 func (t unitTx) removeCloned(ctx context.Context, p exchange.Passkey, who exchange.Principal, told []exchange.Message) error {
 	now := t.s.now()
 	n, err := t.Exec(ctx, removePasskey, p.ID, p.UserID, now, "cloned")
@@ -158,10 +180,20 @@ func (t unitTx) removeCloned(ctx context.Context, p exchange.Passkey, who exchan
 	if _, err := t.Exec(ctx, revokeFamilies, p.UserID, now, "passkey cloned"); err != nil {
 		return err
 	}
+	by := exchange.System("passkeys")
+	by.IP = who.IP
+	before, err := readOne[exchange.User](ctx, t, "user", lockUser, p.UserID)
+	if err != nil {
+		return err
+	}
+	if want := before; want.Role.Staff() {
+		want.IsActive = false
+		if _, err := t.saveUser(ctx, before, want, by); err != nil {
+			return err
+		}
+	}
 	if err := t.addMessages(ctx, told); err != nil {
 		return err
 	}
-	by := exchange.System("passkeys")
-	by.IP = who.IP
 	return t.audit(ctx, by, "security.passkey_cloned", "passkey", p.ID, nil, map[string]any{"user_id": p.UserID})
 }
