@@ -142,3 +142,35 @@ func TestMoneyIsAmongWhatNeedsAProof(t *testing.T) {
 		t.Errorf("only %d pairs of a route and a role were walked", walked)
 	}
 }
+
+// TestPINIsNotTheWholeAccount plays who knows a customer's four digits and has a mailbox and an authenticator of its own: it
+// takes neither the address nor a passkey, and once the account has a passkey, the password takes them no more either.
+func TestPINIsNotTheWholeAccount(t *testing.T) {
+	e := start(t)
+	e.do(post, "/api/v1/users/register", registration("11000783")).want(http.StatusCreated)
+	login := func(path, secret, value string) option {
+		t.Helper()
+		body := map[string]any{"email": "11000783@example.com", secret: value}
+		return bearer(e.do(post, "/api/v1/users/"+path, body).want(http.StatusOK).text("access_token"))
+	}
+	byPIN, byPassword := login("login-pin", "pin", "4821"), login("login", "password", testPassword)
+	const codes = "/api/v1/auth/user/me/verifications"
+	another := map[string]any{"email": "thief@example.com"}
+	e.do(post, codes, another, byPIN).refused(exchange.CodeStepUpRequired)
+	e.do(post, codes, map[string]any{"phone_number": "0711000783"}, byPIN).want(http.StatusAccepted) // its own
+	e.do(post, codes, another, byPassword).want(http.StatusAccepted)
+	e.do(post, passkeysPath+"/options", nil, byPIN).refused(exchange.CodeStepUpRequired)
+
+	key := newAuthenticator()
+	ask := e.do(post, passkeysPath+"/options", nil, byPassword).want(http.StatusCreated)
+	added := e.do(post, passkeysPath, map[string]any{"challenge_id": ask.text("challenge_id"), "name": "key", "credential": key.enrols(t, ask)}, byPassword).
+		want(http.StatusCreated).text("id")
+	for _, auth := range []option{byPIN, byPassword} {
+		e.do(del, passkeysPath+"/"+added, nil, auth).refused(exchange.CodeStepUpRequired)
+		e.do(post, codes, another, auth).refused(exchange.CodeStepUpRequired)
+	}
+	ask = e.do(post, stepUpPath+"/options", nil, byPassword).want(http.StatusCreated)
+	e.do(post, stepUpPath, map[string]any{"challenge_id": ask.text("challenge_id"), "credential": key.proves(t, ask)}, byPassword).want(http.StatusOK)
+	e.do(post, codes, another, byPassword).want(http.StatusAccepted)
+	e.do(del, passkeysPath+"/"+added, nil, byPassword).want(http.StatusNoContent)
+}

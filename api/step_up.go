@@ -29,13 +29,17 @@ func (s *server) proven(c *call, needs exchange.Needs) error {
 	return exchange.Errorf(exchange.CodeStepUpRequired, "Prove yourself by your %s: POST /api/v1/auth/step-up, then repeat the request.", by[needs.Least])
 }
 
-// steppedUp refuses a caller who did not prove itself lately, where only part of an operation needs it.
+// steppedUp refuses a caller who did not prove itself lately by the strongest that the account has. It stands before what
+// gives the account away: another address to reset the password by, or the end of a passkey. A PIN is too weak.
 func (s *server) steppedUp(c *call) error {
-	needs := exchange.NeedsOf(c.who.Role, c.route.action)
-	if c.who.Role.Staff() {
+	all, err := s.Store.Passkeys(c.ctx, c.who.UserID)
+	if err != nil {
+		return err
+	}
+	needs := exchange.Needs{Least: exchange.AssurancePassword, StepUp: true}
+	if len(all) > 0 || c.who.Role.Staff() {
 		needs.Least = exchange.AssurancePasskey
 	}
-	needs.StepUp = true
 	return s.proven(c, needs)
 }
 
