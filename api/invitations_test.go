@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kivuko/exchange"
+	"kivuko/store/storetest"
 )
 
 // TestSwitchedOffMerchantStaysOff lets a merchant keep the link of an invitation to new secrets and be switched off: the
@@ -34,4 +35,38 @@ func TestSwitchedOffMerchantStaysOff(t *testing.T) {
 	e.do(post, "/api/v1/users/login", login).refused(exchange.CodeInvalidCredentials)
 	set(true)
 	e.do(post, "/api/v1/users/login", login).want(http.StatusOK)
+}
+
+// TestTakenPhonesStopNoInvitation lets others have the phones of an officer who lost the secrets, and of a person who is
+// invited. Either gets an account, without a phone until a code proves one.
+func TestTakenPhonesStopNoInvitation(t *testing.T) {
+	e := start(t)
+	admin, lost := e.person(exchange.RoleAdmin), e.person(exchange.RoleOTCOfficer)
+	storetest.Exec(t, e.store, `UPDATE users SET phone_proven_at = NULL WHERE id = $1`, lost.ID)
+	storetest.Exec(t, e.store, `UPDATE users SET phone_number = NULL WHERE id = $1`, lost.ID)
+	sent := e.do(post, "/api/v1/auth/invitations", map[string]any{"user_id": lost.ID}, admin.auth()).want(http.StatusCreated)
+	if sent.text("phone_number") != "" {
+		t.Errorf("invited %s", sent.body)
+	}
+	e.accept(lost.Email, "quite another good one", newAuthenticator()).want(http.StatusCreated)
+
+	squat := registration("11000781")
+	squat["email"] = "squatter@example.com"
+	id, _ := parseID(e.do(post, "/api/v1/users/register", squat).want(http.StatusCreated).text("id"))
+	e.wallet(person{User: exchange.User{ID: id, Role: exchange.RoleUser}}) // its claim never lapses by itself
+	body := invited("11000781")
+	body["role"] = "vendor"
+	e.do(post, "/api/v1/auth/invitations", body, admin.auth()).want(http.StatusCreated)
+	made := e.accept("11000781@example.com", testPassword, nil).want(http.StatusCreated)
+	if made.text("phone_number") != "" || made.object()["is_active"] != true {
+		t.Errorf("accepted %s", made.body)
+	}
+	tokens := e.do(post, "/api/v1/users/login", map[string]any{"email": "11000781@example.com", "password": testPassword}).want(http.StatusOK)
+	me := bearer(tokens.text("access_token"))
+	const path = "/api/v1/auth/user/me/verifications"
+	code := e.do(post, path, map[string]any{"phone_number": "0711000781"}, me).want(http.StatusAccepted).text("id")
+	proven := e.do(post, path+"/"+code+"/confirm", map[string]any{"code": e.code("254711000781")}, me).want(http.StatusOK)
+	if proven.text("phone_number") != "254711000781" {
+		t.Errorf("proven %s", proven.body)
+	}
 }

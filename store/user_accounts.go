@@ -55,7 +55,7 @@ func userSnapshot(u exchange.User) map[string]any {
 const insertUser = `
 INSERT INTO users (id, email, phone_number, first_name, last_name, role, vendor_id, is_active, verified_at, password_hash, pin_hash,
     created_at, updated_at, email_proven_at, phone_proven_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14) RETURNING ` + userColumns
+VALUES ($1, $2, nullif($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14) RETURNING ` + userColumns
 
 const readUser = `SELECT ` + userColumns + ` FROM users WHERE id = $1`
 

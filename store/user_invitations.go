@@ -22,6 +22,7 @@ func invitationSnapshot(i exchange.Invitation) map[string]any {
 const (
 	readInvitation = `SELECT ` + invitationColumns + ` FROM invitations WHERE id = $1`
 	withdrawOpen   = `UPDATE invitations SET withdrawn_at = $2 WHERE user_id = $1 AND accepted_at IS NULL AND withdrawn_at IS NULL`
+	phoneTaken     = `SELECT id FROM users WHERE phone_number = $1`
 	contactsTaken  = `SELECT id FROM users WHERE id <> $3 AND (email = $1 AND email_proven_at IS NOT NULL OR phone_number = $2 AND phone_proven_at IS NOT NULL) LIMIT 1`
 )
 
@@ -169,6 +170,13 @@ func (t unitTx) invited(ctx context.Context, a Accepted, by exchange.Principal) 
 	}
 	if err := t.freeLapsed(ctx, u, by); err != nil {
 		return u, err
+	}
+	_, taken, err := readFound[uuid.UUID](ctx, t, phoneTaken, u.PhoneNumber.Digits())
+	if err != nil {
+		return u, err
+	}
+	if taken {
+		u.PhoneNumber = "" // until its owner proves it by a code
 	}
 	return t.addUser(ctx, u, exchange.Credentials{PasswordHash: a.PasswordHash}, by)
 }

@@ -156,7 +156,7 @@ CREATE TABLE invitations (
     role         text        NOT NULL CHECK (role NOT IN ('customer', 'user')),
     vendor_id    uuid        REFERENCES users (id),
     email        text        NOT NULL CHECK (email = lower(email) AND char_length(email) BETWEEN 3 AND 254),
-    phone_number text        NOT NULL CHECK (phone_number ~ '^254[17][0-9]{8}$'),
+    phone_number text        NOT NULL CHECK (phone_number = '' OR phone_number ~ '^254[17][0-9]{8}$'),
     first_name   text        NOT NULL CHECK (char_length(first_name) BETWEEN 1 AND 80),
     last_name    text        NOT NULL CHECK (char_length(last_name) BETWEEN 1 AND 80),
     invited_by   uuid        NOT NULL REFERENCES users (id),
