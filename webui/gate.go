@@ -61,12 +61,21 @@ func New(c Config) (*Gate, error) {
 	return g, nil
 }
 
-// What staff may ask of Temporal besides reading. A query reads, though it is sent as POST.
-var asked = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/workflows/[^/]+/(signal|query)/[^/]+$`)
+// What staff may ask of Temporal besides reading: the signals that wait for an operator, and queries. A query reads, though it is sent as
+// POST. Other signals are what Kivuko's processes tell a flow.
+var asked = regexp.MustCompile(`^/api/v1/namespaces/([^/]+)/workflows/([^/]+)/(?:signal/(?:retry|refund|resolve|approve|reject)|query/[^/]+)$`)
 
-// asks reports whether a request only asks that, however its path is read: with the escapes or without.
+// Temporal's own flows and namespaces have names of this kind. The flow of a schedule takes signals that pause or rewrite it.
+const temporals = "temporal-"
+
+// asks reports whether a request only asks that, however its path is read: with the escapes or without. A path that still has escapes
+// after the first reading has none of our names.
 func asks(r *http.Request) bool {
-	return r.Method == http.MethodPost && asked.MatchString(r.URL.EscapedPath()) && asked.MatchString(r.URL.Path)
+	names := asked.FindStringSubmatch(r.URL.Path)
+	if r.Method != http.MethodPost || names == nil || !asked.MatchString(r.URL.EscapedPath()) || strings.Contains(r.URL.Path, "%") {
+		return false
+	}
+	return !strings.HasPrefix(names[1], temporals) && !strings.HasPrefix(names[2], temporals)
 }
 
 // ServeHTTP lets staff through.
@@ -110,7 +119,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !coding && (reading || asks(r)):
 		g.ui.ServeHTTP(w, r)
 	default:
-		http.Error(w, "the Web UI may read flows and send them signals, nothing else", http.StatusForbidden)
+		http.Error(w, "the Web UI may read flows and send them the signals of operators, nothing else", http.StatusForbidden)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"kivuko/workflows"
 )
 
 // place is a gate between a browser and servers that tell what reached them.
@@ -261,8 +263,9 @@ func TestWebUIIsBehindTheLoginOfStaff(t *testing.T) {
 	}
 }
 
-// The buttons that end, reset or start a flow were only hidden: the Web UI's server did what it was asked.
-func TestWebUISendsSignalsAndNothingElse(t *testing.T) {
+// The buttons that end, reset or start a flow were only hidden: the Web UI's server did what it was asked. Signals reach what waits for
+// an officer, and neither Temporal's own flows, which pause and rewrite schedules, nor what Kivuko's processes tell a flow.
+func TestWebUISendsOperatorsSignalsAndNothingElse(t *testing.T) {
 	p := newPlace(t)
 	p.enter()
 	const flow = "/api/v1/namespaces/kivuko/workflows/on-ramp%3A1"
@@ -273,6 +276,21 @@ func TestWebUISendsSignalsAndNothingElse(t *testing.T) {
 		{http.MethodPost, flow + "/update/x"},
 		{http.MethodPost, "/api/v1/namespaces/kivuko/workflows/x"},
 		{http.MethodPost, "/api/v1/namespaces/kivuko/batch-operations/x"},
+		{http.MethodPost, flow + "/update/command"},
+		{http.MethodPost, flow + "/signal/" + workflows.SignalFloat},
+		{http.MethodPost, flow + "/signal/" + workflows.SignalCallback},
+		{http.MethodPost, flow + "/signal/" + workflows.SignalDeposit},
+		{http.MethodPost, flow + "/signal/" + workflows.SignalResume},
+		{http.MethodPost, flow + "/signal/" + workflows.SignalRefundAddress},
+		{http.MethodPost, flow + "/signal/" + workflows.SignalWebhooks},
+		{http.MethodPost, flow + "/signal/retry2"},
+		{http.MethodPost, "/api/v1/namespaces/kivuko/workflows/temporal-sys-scheduler:seal-audit/signal/patch"},
+		{http.MethodPost, "/api/v1/namespaces/kivuko/workflows/temporal-sys-scheduler%3Aseal-audit/signal/update"},
+		{http.MethodPost, "/api/v1/namespaces/kivuko/workflows/temporal-sys-scheduler:seal-audit/signal/retry"},
+		{http.MethodPost, "/api/v1/namespaces/kivuko/workflows/temporal%2Dsys-scheduler:seal-audit/signal/retry"},
+		{http.MethodPost, "/api/v1/namespaces/kivuko/workflows/temporal%252Dsys-scheduler:seal-audit/signal/retry"},
+		{http.MethodPost, "/api/v1/namespaces/kivuko/workflows/%74emporal-sys-scheduler:seal-audit/query/describe"},
+		{http.MethodPost, "/api/v1/namespaces/temporal-system/workflows/x/signal/retry"},
 		{http.MethodPost, flow + "/terminate/../signal/x/y"},
 		{http.MethodPost, flow + "/terminate?x=/signal/retry"},
 		{http.MethodPost, flow + "%2Fterminate%3F/signal/x"},
@@ -292,7 +310,13 @@ func TestWebUISendsSignalsAndNothingElse(t *testing.T) {
 		t.Errorf("another page sends a signal: %d", status)
 	}
 	p.untouched("another page's signal")
-	for _, path := range []string{flow + "/signal/retry", flow + "/query/__stack_trace"} {
+	paths := []string{flow + "/query/__stack_trace"}
+	for _, name := range []string{
+		workflows.SignalRetry, workflows.SignalRefund, workflows.SignalResolve, workflows.SignalApprove, workflows.SignalReject,
+	} {
+		paths = append(paths, flow+"/signal/"+name)
+	}
+	for _, path := range paths {
 		if status, _ := p.send(http.MethodPost, path, p.gate.URL, nil); status != http.StatusOK {
 			t.Errorf("%s: %d", path, status)
 		}
