@@ -78,7 +78,7 @@ func (s *server) enter(c *call, a attempt, deviceToken string) error {
 		return err
 	}
 	if known {
-		a.device = device
+		a.device, a.named = device, deviceToken != ""
 	}
 	ok, err := s.prove(c, a)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *server) enter(c *call, a attempt, deviceToken string) error {
 }
 
 // deviceOf returns the device that a request comes from, and whether its user knows it; the id of a new one otherwise. A
-// client without a device token is known by its address and name.
+// client without a device token is known by its address and name, which prove nothing: networks share addresses.
 func (s *server) deviceOf(c *call, u exchange.User, token string) (uuid.UUID, bool, error) {
 	var named uuid.UUID
 	if token != "" {

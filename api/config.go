@@ -75,7 +75,7 @@ type Argon2 struct {
 }
 
 // Guesses are how much the counters in the database let somebody guess. There is one for each account and way to prove it,
-// apart for each device that the account knows and for all others together, and one for each address.
+// apart for each device that the account knows, for what only looks like it, and for all others together, and one for each address.
 type Guesses struct {
 	Account store.Delays // default: five, then a minute, doubling up to a day; kept for 30 days
 	Codes   store.Delays // one-time codes that an address asks for; default: ten, then a minute, doubling up to an hour

@@ -22,17 +22,23 @@ type attempt struct {
 	identifier  string // as the request names the account
 	text        string
 	device      uuid.UUID // the known device that it comes from; zero for another one
+	named       bool      // whether a token or a session names the device, and not only its address and client
 }
+
+// apart reports whether nobody but the account's owner can count failures where an attempt counts: on a device that is
+// known, and named.
+func (a attempt) apart() bool { return a.device != uuid.Nil && a.named }
 
 // prove counts an attempt before it looks at the secret, so that concurrent attempts can't all pass before the first
 // failure is counted. Every operation that asks for a password or a PIN calls it, so that they share their counters.
 //
-// A device that the account knows has a counter of its own, which a success resets. All others share one, which a success
-// does not reset, so that each login of the owner would not buy a guesser new guesses. A stranger can make the shared one
-// wait, but not the owner's.
+// A device that the account knows has a counter of its own, which a success resets. What only looks like it, by its address
+// and client, has another one: a stranger in the same network may look so too. All others share one. A success resets
+// neither, so that each login of the owner would not buy a guesser new guesses. A stranger can make these wait, but not the
+// device's own.
 func (s *server) prove(c *call, a attempt) (bool, error) {
 	address := string(a.by) + "-ip:" + c.who.Origin()
-	if a.device == uuid.Nil {
+	if !a.apart() {
 		if err := s.refuseLocked(c, address, a.by); err != nil {
 			return false, err
 		}
@@ -50,9 +56,9 @@ func (s *server) prove(c *call, a attempt) (bool, error) {
 		return false, err
 	}
 	if ok && a.user.IsActive {
-		return true, s.Store.LoginSuccess(c.ctx, counter, a.device != uuid.Nil)
+		return true, s.Store.LoginSuccess(c.ctx, counter, a.apart())
 	}
-	if a.device == uuid.Nil {
+	if !a.apart() {
 		// Only failures count against an address, and a success does not reset them: one known secret must not buy guesses at
 		// others.
 		if _, err := s.Store.LoginAttempt(c.ctx, address, s.Config.Guesses.Address); err != nil {
@@ -90,7 +96,11 @@ func (a attempt) counter() string {
 	case a.device == uuid.Nil:
 		return string(a.by) + ":" + a.user.ID.String()
 	}
-	return string(a.by) + ":" + a.user.ID.String() + ":" + a.device.String()
+	own := string(a.by) + ":" + a.user.ID.String() + ":" + a.device.String()
+	if !a.named {
+		return own + ":unnamed"
+	}
+	return own
 }
 
 // noticeAfter is the failure in a row of which the owner is told. Fewer are slips.
@@ -114,7 +124,7 @@ func (s *server) proveAgain(c *call, by exchange.Assurance, text string) (bool, 
 	if err != nil {
 		return false, err
 	}
-	a := attempt{by: by, user: c.user, credentials: credentials, text: text, device: c.device}
+	a := attempt{by: by, user: c.user, credentials: credentials, text: text, device: c.device, named: true}
 	return s.prove(c, a)
 }
 

@@ -123,3 +123,27 @@ func TestWebUITakesThePasskeyOfStaff(t *testing.T) {
 		t.Errorf("a payload after all sessions ended: %d", status)
 	}
 }
+
+// TestB12StrangersShutNobodyOutOfTheWebUI types wrong passwords of an officer's at the gate from another browser: who has entered there
+// before enters again.
+func TestB12StrangersShutNobodyOutOfTheWebUI(t *testing.T) {
+	o := openDesk(t)
+	officer := o.person(exchange.RoleOTCOfficer)
+	login := func(o desk, password string) int {
+		status, _ := o.send("/login", "application/x-www-form-urlencoded", url.Values{"email": {officer.Email}, "password": {password}}.Encode())
+		return status
+	}
+	if status := login(o, testPassword); status != http.StatusOK {
+		t.Fatalf("the password: %d", status)
+	}
+	stranger := desk{o.env, o.gate, &http.Client{Jar: must(cookiejar.New(nil))}}
+	for range 5 {
+		login(stranger, "guess")
+	}
+	if status := login(stranger, "guess"); status != http.StatusTooManyRequests {
+		t.Errorf("the sixth guess: %d", status)
+	}
+	if status := login(o, testPassword); status != http.StatusOK {
+		t.Errorf("the officer: %d", status)
+	}
+}

@@ -56,7 +56,7 @@ func New(c Config) (*Gate, error) {
 		r.SetXForwarded()
 		r.Out.Host = r.In.Host // the Web UI compares it with the page's address
 		r.Out.Header.Del("Authorization")
-		dropCookie(r.Out)
+		dropCookies(r.Out)
 	}}
 	return g, nil
 }

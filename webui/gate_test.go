@@ -31,6 +31,8 @@ type place struct {
 	noted     int      // how often the API was told that somebody is at work
 	refreshed int
 	froms     []string // the addresses that the API was told
+	clients   []string // the clients that the API was told
+	devices   []string // the device tokens of logins
 	live      map[string]bool
 }
 
@@ -41,7 +43,7 @@ func newPlace(t *testing.T) *place {
 		p.mu.Lock()
 		p.reached = append(p.reached, r.Method+" "+r.URL.Path)
 		p.mu.Unlock()
-		if r.Header.Get("Authorization") != "" || strings.Contains(r.Header.Get("Cookie"), cookieName) {
+		if r.Header.Get("Authorization") != "" || strings.Contains(r.Header.Get("Cookie"), "kivuko") {
 			t.Error("the Web UI's server was given a session")
 		}
 		_, _ = io.WriteString(w, "flows")
@@ -89,6 +91,7 @@ func (p *place) api(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Email, Password string
 		Refresh         string `json:"refresh_token"`
+		Device          string `json:"device_token"`
 		Challenge       string `json:"challenge_id"`
 		Credential      string
 	}
@@ -99,6 +102,7 @@ func (p *place) api(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/api/v1/users/login":
 		p.froms = append(p.froms, r.Header.Get("X-Forwarded-For"))
+		p.clients, p.devices = append(p.clients, r.UserAgent()), append(p.devices, in.Device)
 		if in.Password != "right" {
 			http.Error(w, "{}", http.StatusUnauthorized)
 			return
@@ -137,6 +141,7 @@ func (p *place) api(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"access_token": fmt.Sprintf("%s-access-%d", who, p.refreshed), "refresh_token": refresh,
 		"access_token_expires_at": until.Format("2006-01-02T15:04:05.000Z07:00"), "refresh_token_expires_at": until.Format(time.RFC3339),
+		"device_token": who + "-device",
 	})
 }
 
@@ -394,5 +399,34 @@ func TestPasswordAloneReadsNoFlow(t *testing.T) {
 	p.browser.Jar.SetCookies(address(t, p.gate.URL), []*http.Cookie{halfway})
 	if status, _ := p.send(http.MethodPost, "/codec/decode", p.gate.URL, nil); status != http.StatusUnauthorized {
 		t.Errorf("by the cookie of before: %d", status)
+	}
+}
+
+// Five wrong passwords from anywhere shut every officer out of the flows, because the API took the gate for the one device of them all.
+func TestGateTellsDevicesApart(t *testing.T) {
+	p := newPlace(t)
+	p.enter()
+	p.send(http.MethodPost, logoutPath, p.gate.URL, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.gate.URL+loginPath, strings.NewReader("email=officer%40kivuko.example&password=right"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Origin", p.gate.URL)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("User-Agent", "browser/1")
+	req.Header.Set("X-Forwarded-For", "203.0.113.9")
+	resp, err := p.browser.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if len(p.devices) != 2 || p.devices[0] != "" || p.devices[1] != "officer-device" {
+		t.Errorf("the logins had the device tokens %q", p.devices)
+	}
+	if got := p.clients[1]; got != "browser/1" {
+		t.Errorf("the API was told the client %q", got)
+	}
+	if got := p.froms[1]; got != "203.0.113.9, 127.0.0.1" {
+		t.Errorf("the API was told the address %q", got)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"html/template"
-	"net"
 	"net/http"
 	"strings"
+	"time"
 )
 
 const (
@@ -17,6 +17,8 @@ const (
 	passkeyPath = "/login/passkey"
 	logoutPath  = "/logout"
 	maxForm     = 8 << 10
+	// Browsers keep no cookie for longer than this; the API's device token lives as long.
+	deviceLife = 400 * 24 * time.Hour
 )
 
 //go:embed passkey.js
@@ -86,7 +88,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, saidReloaded)
 		return
 	}
-	t, err := g.api.logIn(r.Context(), r.PostForm.Get("email"), r.PostForm.Get("password"), addressOf(r))
+	t, err := g.api.logIn(r.Context(), r.PostForm.Get("email"), r.PostForm.Get("password"), deviceOf(r), personOf(r))
 	if status := refused(0); errors.As(err, &status) && status < http.StatusInternalServerError {
 		said, code := saidWrong, http.StatusUnauthorized
 		if status == http.StatusTooManyRequests || status == http.StatusLocked {
@@ -110,6 +112,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.setCookie(w, value)
+	g.keepDevice(w, t.Device)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
@@ -141,7 +144,7 @@ func (g *Gate) prove(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, saidNotNow, http.StatusBadGateway)
 		return
 	}
-	got, err := g.api.send(r.Context(), http.MethodPost, path, token, addressOf(r), body)
+	got, err := g.api.send(r.Context(), http.MethodPost, path, token, personOf(r), body)
 	if err != nil {
 		http.Error(w, saidNotNow, http.StatusBadGateway)
 		return
@@ -181,6 +184,27 @@ func (g *Gate) setCookie(w http.ResponseWriter, value string) {
 	http.SetCookie(w, c)
 }
 
+// keepDevice has the browser keep the token of its device, which outlives the session: with it the wrong passwords of strangers delay no
+// login from here.
+func (g *Gate) keepDevice(w http.ResponseWriter, token string) {
+	if token == "" {
+		return
+	}
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // it is secure wherever the page is: a stack on one machine has no TLS
+		Name: deviceName, Value: token, Path: loginPath, MaxAge: int(deviceLife / time.Second), HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(g.Origin, "https://"),
+	})
+}
+
+// deviceOf is the token of the device that a browser keeps, or nothing.
+func deviceOf(r *http.Request) string {
+	c, err := r.Cookie(deviceName)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
 // refuse shows the password's form again.
 func refuse(w http.ResponseWriter, status int, said string) { show(w, status, shown{Said: said}) }
 
@@ -196,13 +220,4 @@ func show(w http.ResponseWriter, status int, what shown) {
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	w.WriteHeader(status)
 	_ = page.Execute(w, what) // the browser went away
-}
-
-// addressOf is the address of who sent a request.
-func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	return host
 }

@@ -9,14 +9,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
 const (
 	cookieName  = "kivuko_web_ui"
+	deviceName  = "kivuko_web_ui_device"
 	maxSessions = 1000
 	// A session ends when nobody used it for so long, as at the API.
 	idle = 15 * time.Minute
@@ -44,6 +48,19 @@ type tokens struct {
 	Refresh      string    `json:"refresh_token"`
 	AccessUntil  time.Time `json:"access_token_expires_at"`
 	RefreshUntil time.Time `json:"refresh_token_expires_at"`
+	Device       string    `json:"device_token"` // only of a login
+}
+
+// person is who stands behind a request: the addresses that it came through, the nearest last, and the browser. The API tells devices
+// apart by both.
+type person struct{ addresses, browser string }
+
+func personOf(r *http.Request) person {
+	hops := r.Header.Values("X-Forwarded-For")
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		hops = append(slices.Clone(hops), host)
+	}
+	return person{strings.Join(hops, ", "), r.UserAgent()}
 }
 
 // token returns an access token that is still valid. Reading flows asks the API nothing, so it is told now and then that somebody is
@@ -127,12 +144,12 @@ func (s *sessions) end(x *session) {
 	delete(s.all, x.key)
 }
 
-// dropCookie takes our cookie out of a request: the Web UI's server has no use for it.
-func dropCookie(r *http.Request) {
+// dropCookies takes our cookies out of a request: the Web UI's server has no use for them.
+func dropCookies(r *http.Request) {
 	all := r.Cookies()
 	r.Header.Del("Cookie")
 	for _, c := range all {
-		if c.Name != cookieName {
+		if c.Name != cookieName && c.Name != deviceName {
 			r.AddCookie(c)
 		}
 	}
@@ -167,16 +184,21 @@ func final(err error) bool {
 	return ok && status < http.StatusInternalServerError
 }
 
-func (a apiClient) logIn(ctx context.Context, email, password, from string) (tokens, error) {
-	return a.tokens(ctx, "/api/v1/users/login", map[string]string{"email": email, "password": password}, from)
+// logIn logs a person in, on the device that an earlier login's token names; the token may be empty.
+func (a apiClient) logIn(ctx context.Context, email, password, device string, from person) (tokens, error) {
+	body := map[string]string{"email": email, "password": password}
+	if device != "" {
+		body["device_token"] = device
+	}
+	return a.tokens(ctx, "/api/v1/users/login", body, from)
 }
 
 func (a apiClient) refresh(ctx context.Context, token string) (tokens, error) {
-	return a.tokens(ctx, "/api/v1/auth/refresh", map[string]string{"refresh_token": token}, "")
+	return a.tokens(ctx, "/api/v1/auth/refresh", map[string]string{"refresh_token": token}, person{})
 }
 
 // tokens sends an object and reads the tokens of the answer.
-func (a apiClient) tokens(ctx context.Context, path string, body map[string]string, from string) (tokens, error) {
+func (a apiClient) tokens(ctx context.Context, path string, body map[string]string, from person) (tokens, error) {
 	var t tokens
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -206,7 +228,7 @@ func (a apiClient) note(ctx context.Context, token string) error {
 }
 
 func (a apiClient) want(ctx context.Context, status int, method, path, token string) error {
-	got, err := a.send(ctx, method, path, token, "", nil)
+	got, err := a.send(ctx, method, path, token, person{}, nil)
 	if err == nil && got.status != status {
 		return refused(got.status)
 	}
@@ -220,9 +242,9 @@ type answer struct {
 	body   []byte
 }
 
-// send sends a request, with an access token and a body of JSON if there are any. The address of the person is passed on, because the
-// API counts wrong passwords by address.
-func (a apiClient) send(ctx context.Context, method, path, token, from string, body []byte) (answer, error) {
+// send sends a request, with an access token and a body of JSON if there are any. Whose it is is passed on, because the API counts wrong
+// passwords by address and device. It believes no address that a proxy it trusts did not add.
+func (a apiClient) send(ctx context.Context, method, path, token string, from person, body []byte) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, a.base.JoinPath(path).String(), bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
@@ -233,8 +255,11 @@ func (a apiClient) send(ctx context.Context, method, path, token, from string, b
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	if from != "" {
-		req.Header.Set("X-Forwarded-For", from)
+	if from.addresses != "" {
+		req.Header.Set("X-Forwarded-For", from.addresses)
+	}
+	if from.browser != "" {
+		req.Header.Set("User-Agent", from.browser)
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {
