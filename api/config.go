@@ -78,7 +78,8 @@ type Argon2 struct {
 // apart for each device that the account knows, for what only looks like it, and for all others together, and one for each address.
 type Guesses struct {
 	Account store.Delays // default: five, then a minute, doubling up to a day; kept for 30 days
-	Codes   store.Delays // one-time codes that an address asks for; default: ten, then a minute, doubling up to an hour
+	Codes   store.Delays // one-time codes that an account asks for; default: ten, then a minute, doubling up to an hour
+	Public  store.Delays // those that an address asks for without an account; default: 50, then a minute, doubling up to five
 	Address store.Delays // more, because networks share addresses; default: 50, then a minute, doubling up to 15 minutes
 }
 
@@ -188,6 +189,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Guesses.Codes == (store.Delays{}) {
 		c.Guesses.Codes = store.Delays{Free: 10, Base: time.Minute, Most: time.Hour, Memory: time.Hour}
+	}
+	if c.Guesses.Public == (store.Delays{}) {
+		c.Guesses.Public = store.Delays{Free: 50, Base: time.Minute, Most: 5 * time.Minute, Memory: time.Hour}
 	}
 	if c.Guesses.Address == (store.Delays{}) {
 		c.Guesses.Address = store.Delays{Free: 50, Base: time.Minute, Most: 15 * time.Minute, Memory: time.Hour}

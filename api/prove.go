@@ -155,10 +155,15 @@ func (s *server) refuseLocked(c *call, key string, by exchange.Assurance) error 
 }
 
 func (s *server) locked(c *call, by exchange.Assurance, until time.Time) error {
-	left := max(until.Sub(s.now()), 0)
-	c.fc.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(left/time.Second)+1))
+	s.retryAfter(c, until)
 	if by == exchange.AssurancePassword {
 		return exchange.Errorf(exchange.CodeRateLimited, "Too many wrong passwords. Try again after the time in Retry-After, from a device that you have logged in on, or reset the password.")
 	}
 	return exchange.Errorf(exchange.CodePINLocked, "Too many wrong PINs. Log in with the password or from a device that you have logged in on, or try again after the time in Retry-After.")
+}
+
+// retryAfter tells when the next attempt is looked at.
+func (s *server) retryAfter(c *call, until time.Time) {
+	left := max(until.Sub(s.now()), 0)
+	c.fc.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(left/time.Second)+1))
 }

@@ -69,7 +69,7 @@ func codeLetter(code string) letter {
 
 func resetLetter(link, code string) letter {
 	return letter{"verification.password", "Set a new password", "Somebody, we hope you, asks for a new password for your Kivuko account.\n\n" +
-		"Your code is " + code + ". Or open " + link + "\n\nIf it was not you, do nothing.", exchange.VerificationLife}
+		"Your code is " + code + ". Or open " + link + "\n\nIf it was not you, do nothing.", exchange.VerificationsWindow}
 }
 
 func passwordNotice(at time.Time) letter {
@@ -91,14 +91,25 @@ func (f *form) code(name string) string {
 	return text
 }
 
-// sendCode sends a one-time code to a contact; without a letter it only stores one. Each address may ask for few of them.
-func (s *server) sendCode(c *call, v exchange.Verification, l func(code string) letter) error {
-	counted, err := s.Store.LoginAttempt(c.ctx, "code-ip:"+c.who.Origin(), s.Config.Guesses.Codes)
-	if err != nil {
+// countCode counts a one-time code that a caller asks for, by its account. Only who has none is counted by the address, which a carrier's
+// customers share.
+func (s *server) countCode(c *call) error {
+	key, delays := "code-ip:"+c.who.Origin(), s.Config.Guesses.Public
+	if c.who.UserID != uuid.Nil {
+		key, delays = "code-user:"+c.who.UserID.String(), s.Config.Guesses.Codes
+	}
+	counted, err := s.Store.LoginAttempt(c.ctx, key, delays)
+	if err != nil || counted.Allowed {
 		return err
 	}
-	if !counted.Allowed {
-		return s.locked(c, exchange.AssurancePassword, counted.Until)
+	s.retryAfter(c, counted.Until)
+	return exchange.Errorf(exchange.CodeRateLimited, "Too many codes were asked for. Try again after the time in Retry-After.")
+}
+
+// sendCode sends a one-time code to a contact; without a letter it only stores one. It answers for how long the code can be used.
+func (s *server) sendCode(c *call, v exchange.Verification, life time.Duration, l func(code string) letter) error {
+	if err := s.countCode(c); err != nil {
+		return err
 	}
 	code := newCode()
 	var messages []exchange.Message
@@ -108,7 +119,7 @@ func (s *server) sendCode(c *call, v exchange.Verification, l func(code string) 
 	if err := s.Store.AddVerification(c.ctx, v, s.codeHash(v.ID, code), messages...); err != nil {
 		return err
 	}
-	return c.json(http.StatusAccepted, wireVerification{v.ID, stamp(s.now().Add(exchange.VerificationLife))})
+	return c.json(http.StatusAccepted, wireVerification{v.ID, stamp(s.now().Add(life))})
 }
 
 // startVerification sends a code to a number or an address that somebody is about to register with.
@@ -122,7 +133,7 @@ func (s *server) startVerification(c *call) error {
 		return err
 	}
 	v := exchange.Verification{ID: newID(), Purpose: exchange.VerifyContact, Channel: to.channel, Contact: to.value}
-	return s.sendCode(c, v, codeLetter)
+	return s.sendCode(c, v, v.Life(), codeLetter)
 }
 
 // verifyContact sends a code to the caller's number or address: the one of the account, or a new one, for which the caller
@@ -142,7 +153,7 @@ func (s *server) verifyContact(c *call) error {
 		}
 	}
 	v := exchange.Verification{ID: newID(), Purpose: exchange.VerifyContact, Channel: to.channel, Contact: to.value, UserID: c.who.UserID}
-	return s.sendCode(c, v, codeLetter)
+	return s.sendCode(c, v, v.Life(), codeLetter)
 }
 
 // confirmContact proves a number or an address of the caller's by the code that went there.
@@ -197,11 +208,15 @@ func (s *server) requestReset(c *call) error {
 		return err
 	}
 	v := exchange.Verification{ID: newID(), Purpose: exchange.VerifyPassword, Channel: exchange.ByEmail, Contact: u.Email, UserID: u.ID}
+	life := v.Life() // the answer is the same for any address
 	if u.EmailProvenAt.IsZero() || !u.IsActive {
+		if parsed, err := exchange.ParseEmail(email); err == nil { // spellings of one address are counted together, as an account's are
+			email = parsed
+		}
 		v.Purpose, v.Contact, v.UserID = exchange.VerifyContact, "unknown:"+hex.EncodeToString(s.hasher.mac("kivuko unknown v1", strings.ToLower(email))), uuid.Nil
-		return s.sendCode(c, v, nil)
+		return s.sendCode(c, v, life, nil)
 	}
-	return s.sendCode(c, v, func(code string) letter { return resetLetter(s.pageLink("reset", v.ID.String()+"."+code), code) })
+	return s.sendCode(c, v, life, func(code string) letter { return resetLetter(s.pageLink("reset", v.ID.String()+"."+code), code) })
 }
 
 // pageLink is a link to a page of ours. Its secret stands behind the #, which browsers send to nobody.

@@ -18,7 +18,7 @@ const (
 // Limits of one-time codes.
 const (
 	VerificationLife    = 15 * time.Minute
-	MaxVerifications    = 5 // codes to one number or address in an hour
+	MaxVerifications    = 5 // codes of one kind to one number or address in an hour
 	MaxVerificationTry  = 5 // wrong guesses at one code
 	UnprovenClaimLife   = 24 * time.Hour
 	VerificationsWindow = time.Hour
@@ -33,6 +33,15 @@ type Verification struct {
 	UserID    uuid.UUID // zero before a registration
 	CreatedAt time.Time
 	ExpiresAt time.Time
+}
+
+// Life is how long a code can be used. Anybody may ask for a code with which an account's password is set, so the codes of an hour are
+// valid for an hour: who spends them all has sent the owner what opens the account.
+func (v Verification) Life() time.Duration {
+	if v.Purpose == VerifyPassword {
+		return VerificationsWindow
+	}
+	return VerificationLife
 }
 
 // CodeProof is a code as somebody typed it in, as its keyed hash.

@@ -18,12 +18,16 @@ INSERT INTO verifications (id, purpose, channel, contact, user_id, code_hash, cr
 
 const (
 	lockContact = `SELECT pg_advisory_xact_lock(hashtextextended('contact:' || $1, 0))`
-	// A new code replaces the older ones.
-	replaceCodes = `UPDATE verifications SET used_at = $3 WHERE contact = $1 AND purpose = $2 AND used_at IS NULL`
-	countCodes   = `SELECT count(*) FROM verifications WHERE contact = $1 AND created_at > $2`
+	// A new code that a user asked for in a session replaces its older ones. One that anybody could ask for replaces none, or a
+	// stranger could end the code that its owner is about to type.
+	replaceCodes = `UPDATE verifications SET used_at = $3 WHERE contact = $1 AND purpose = 'contact' AND user_id = $2 AND used_at IS NULL`
+	// Codes are counted for each purpose and account apart: what strangers ask for takes nothing from the owner's own.
+	countCodes = `SELECT count(*) FROM verifications WHERE contact = $1 AND purpose = $2 AND user_id IS NOT DISTINCT FROM $3 AND created_at > $4`
+	endResets  = `UPDATE verifications SET used_at = $2 WHERE user_id = $1 AND purpose = 'password' AND used_at IS NULL`
 )
 
-// AddVerification stores a code and the messages that carry it. CodeRateLimited when too many went to its contact lately.
+// AddVerification stores a code and the messages that carry it. CodeRateLimited when too many of its purpose and account went
+// to its contact lately.
 func (s *Store) AddVerification(ctx context.Context, v exchange.Verification, codeHash [32]byte, carried ...exchange.Message) error {
 	return s.inTx(ctx, "verification", func(t unitTx) error {
 		now := t.s.now()
@@ -31,16 +35,18 @@ func (s *Store) AddVerification(ctx context.Context, v exchange.Verification, co
 			return err
 		}
 		var lately int
-		if err := t.Get(ctx, &lately, countCodes, v.Contact, now.Add(-exchange.VerificationsWindow)); err != nil {
+		if err := t.Get(ctx, &lately, countCodes, v.Contact, v.Purpose, nullID(v.UserID), now.Add(-exchange.VerificationsWindow)); err != nil {
 			return err
 		}
 		if lately >= exchange.MaxVerifications {
-			return exchange.Errorf(exchange.CodeRateLimited, "Too many codes were sent there in the last hour. Try again later.")
+			return exchange.Errorf(exchange.CodeRateLimited, "Too many codes were sent there in the last hour. Use the newest one, or try again later.")
 		}
-		if _, err := t.Exec(ctx, replaceCodes, v.Contact, v.Purpose, now); err != nil {
-			return err
+		if v.Purpose == exchange.VerifyContact {
+			if _, err := t.Exec(ctx, replaceCodes, v.Contact, nullID(v.UserID), now); err != nil {
+				return err
+			}
 		}
-		err := t.One(ctx, insertVerification, v.ID, v.Purpose, v.Channel, v.Contact, nullID(v.UserID), codeHash[:], now, now.Add(exchange.VerificationLife))
+		err := t.One(ctx, insertVerification, v.ID, v.Purpose, v.Channel, v.Contact, nullID(v.UserID), codeHash[:], now, now.Add(v.Life()))
 		if err != nil {
 			return err
 		}
@@ -141,6 +147,9 @@ func (s *Store) ProveContact(ctx context.Context, userID uuid.UUID, p exchange.C
 			return userClash(err)
 		}
 		if changed := u.Email != before.Email || u.PhoneNumber != before.PhoneNumber; changed {
+			if _, err := t.Exec(ctx, endResets, userID, t.s.now()); err != nil { // they went to the old address
+				return err
+			}
 			if err := t.addMessages(ctx, told); err != nil {
 				return err
 			}
@@ -207,6 +216,9 @@ func (s *Store) ResetPassword(ctx context.Context, p exchange.CodeProof, passwor
 			return err
 		}
 		if _, err := t.Exec(ctx, bumpAuthVersion, v.UserID); err != nil {
+			return err
+		}
+		if _, err := t.Exec(ctx, endResets, v.UserID, t.s.now()); err != nil {
 			return err
 		}
 		return t.addMessages(ctx, told)
