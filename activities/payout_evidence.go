@@ -54,35 +54,45 @@ type again struct {
 // sentAgain continues a payout whose row an earlier run wrote without storing an answer. That run may still be active. So
 // the outcome is stored as unknown before anything is sent: from then on a refusal of the other run's request proves
 // nothing and is not recorded as one.
-func sentAgain(ctx context.Context, store submissionStore, operator MomoOperator, key []byte, now time.Time, a exchange.PaymentAttempt) (again, error) {
+func (p *Payouts) sentAgain(ctx context.Context, in SubmitPayoutInput, a exchange.PaymentAttempt) (again, error) {
 	var h submissionDetails
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &h) == nil && h.State != "" {
 		return again{submission: h.submission()}, nil
 	}
 	unknown := exchange.Submission{State: exchange.Unknown, Text: "the step broke off around the call"}
-	marked, err := store.RecordSubmission(ctx, a.ID, unknown)
+	marked, err := p.Store.RecordSubmission(ctx, a.ID, unknown)
 	if err != nil {
 		return again{}, err
 	}
 	if marked.Status != exchange.AttemptUnknown {
 		return again{spoken: true, attempt: marked}, nil
 	}
-	if s := resend(ctx, operator, key, now, a); s.State == exchange.Accepted {
-		return again{submission: s}, nil
+	if in.overdue(p.Now()) {
+		return again{submission: unknown}, nil
 	}
-	return again{submission: unknown}, nil
+	s, err := p.resend(ctx, a)
+	if err != nil || s.State != exchange.Accepted {
+		return again{submission: unknown}, err
+	}
+	return again{submission: s}, nil
 }
 
 // resend sends a payout with an unknown outcome again under its own id, while the operator certainly remembers the id. Any
 // answer but an acceptance leaves the outcome unknown: a refusal may be of the repetition only, after the first request was
-// accepted.
-func resend(ctx context.Context, operator MomoOperator, key []byte, now time.Time, a exchange.PaymentAttempt) exchange.Submission {
-	if operator.Capabilities().PayoutIdempotent && now.Sub(a.CreatedAt) < resubmitFor {
-		if s := operator.SubmitPayout(ctx, addressed(key, a)); s.State == exchange.Accepted {
-			return s
-		}
+// accepted. What stops a first request stops this one too, which may be the first that arrives: the payout is then only
+// queried. Once nothing stops it, a check sends it, or proves it unpaid, so that another try begins.
+func (p *Payouts) resend(ctx context.Context, a exchange.PaymentAttempt) (exchange.Submission, error) {
+	unknown := exchange.Submission{State: exchange.Unknown}
+	if !p.Operator.Capabilities().PayoutIdempotent || p.Now().Sub(a.CreatedAt) >= resubmitFor {
+		return unknown, nil
 	}
-	return exchange.Submission{State: exchange.Unknown}
+	if stopped, err := p.Store.PayoutStopped(ctx, a.Object, p.Provider); err != nil || stopped {
+		return unknown, err
+	}
+	if s := p.Operator.SubmitPayout(ctx, addressed(p.CallbackKey, a)); s.State == exchange.Accepted {
+		return s, nil
+	}
+	return unknown, nil
 }
 
 // reportsOf reads the stored callbacks of an attempt or a movement of float, in the order in which they came. It skips a

@@ -29,6 +29,8 @@ type PayoutStore interface {
 	FailPayout(ctx context.Context, of exchange.MomoObject, code string) (exchange.Payable, error)
 	// SettlePayout ends a payout by a receipt that an officer found: of the attempt, or of a payment by other means.
 	SettlePayout(ctx context.Context, of exchange.MomoObject, attemptID uuid.UUID, o exchange.Observation, by exchange.Principal) error
+	// PayoutStopped reports whether nothing may be sent for an object now, not even a payout that was begun.
+	PayoutStopped(ctx context.Context, of exchange.MomoObject, provider string) (bool, error)
 	// DoubtPayout records that a source claims that a refused payout was made, so that no other begins, or that the operator
 	// has denied it since.
 	DoubtPayout(ctx context.Context, of exchange.MomoObject, claimed bool) error
@@ -139,7 +141,7 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 	case err != nil:
 		return PayoutStep{}, Failure(ctx, err)
 	case try > 0:
-		step, err = p.resume(ctx, before)
+		step, err = p.resume(ctx, in, before)
 	case owed.Claimed:
 		return PayoutStep{State: PayoutClaimed}, nil // the database refuses it too
 	case in.overdue(p.Now()):
@@ -190,7 +192,7 @@ func (p *Payouts) begin(ctx context.Context, in SubmitPayoutInput, fresh exchang
 	case stored.ID == uuid.Nil:
 		return PayoutStep{State: PayoutHeld}, nil
 	case stored.CallbackToken == "": // another run wrote it a moment ago, and may be sending it
-		return p.resume(ctx, stored)
+		return p.resume(ctx, in, stored)
 	case in.overdue(p.Now()): // this run hung after it wrote the row, and has sent nothing
 		return p.kept(ctx, stored, exchange.Submission{State: exchange.Refused, Code: string(exchange.ClassOverdue), Class: exchange.ClassBusy, Text: "not sent in time"})
 	}
@@ -215,7 +217,7 @@ func (p *Payouts) suspended(ctx context.Context) (PayoutStep, error) {
 }
 
 // resume continues an attempt whose row an earlier run wrote.
-func (p *Payouts) resume(ctx context.Context, a exchange.PaymentAttempt) (PayoutStep, error) {
+func (p *Payouts) resume(ctx context.Context, in SubmitPayoutInput, a exchange.PaymentAttempt) (PayoutStep, error) {
 	switch a.Status {
 	case exchange.AttemptSucceeded:
 		return PayoutStep{AttemptID: a.ID, State: PayoutPaid}, nil
@@ -225,12 +227,12 @@ func (p *Payouts) resume(ctx context.Context, a exchange.PaymentAttempt) (Payout
 		return PayoutStep{AttemptID: a.ID, State: PayoutAccepted}, nil
 	case exchange.AttemptCreated: // it is unknown whether it was sent
 	}
-	sent, err := sentAgain(ctx, p.Store, p.Operator, p.CallbackKey, p.Now(), a)
+	sent, err := p.sentAgain(ctx, in, a)
 	switch {
 	case err != nil:
 		return PayoutStep{}, Failure(ctx, err)
 	case sent.spoken:
-		return p.resume(ctx, sent.attempt)
+		return p.resume(ctx, in, sent.attempt)
 	}
 	return p.kept(ctx, a, sent.submission)
 }
@@ -325,10 +327,12 @@ func (p *Payouts) ask(ctx context.Context, e *momo.Evidence) (bool, error) {
 	}
 	a := e.Attempt
 	if a.Status == exchange.AttemptUnknown && momo.Judge(*e).Unheard {
-		if s := resend(ctx, p.Operator, p.CallbackKey, p.Now(), a); s.State == exchange.Accepted {
-			if _, err := keepSubmission(ctx, p.Store, a.ID, s); err != nil {
-				return false, err
-			}
+		s, err := p.resend(ctx, a)
+		if err == nil && s.State == exchange.Accepted {
+			_, err = keepSubmission(ctx, p.Store, a.ID, s)
+		}
+		if err != nil {
+			return false, err
 		}
 	}
 	answer, err := p.query(ctx, a)

@@ -34,6 +34,20 @@ func (s *Store) Breaker(ctx context.Context, provider string) (exchange.Breaker,
 	return r, translate(err, "breaker")
 }
 
+const payoutStopped = isSuspended + ` OR frozen() OR $2 = 'order' AND order_party_gone($3)`
+
+// PayoutStopped reports whether nothing may be sent for an object now, not even a payout whose attempt was begun before: in a
+// freeze, while the provider refuses our credential or the database is not released, after a party of the order was
+// switched off, and while another payment of the object was made or is claimed to be. What begins a payout is checked
+// again by the triggers of payment_attempts.
+func (s *Store) PayoutStopped(ctx context.Context, of exchange.MomoObject, provider string) (bool, error) {
+	owed, err := s.Payable(ctx, of)
+	if err != nil || owed.Paid || owed.Claimed {
+		return err == nil, err
+	}
+	return readOne[bool](ctx, s.db, "payout", payoutStopped, provider, string(of.Type), of.ID)
+}
+
 const insertCredentialHit = `INSERT INTO momo_credential_hits (attempt_id, code) SELECT id, $2 FROM payment_attempts
 WHERE id = $1 AND direction = 'payout' AND status IN ('created', 'unknown', 'accepted') ON CONFLICT DO NOTHING`
 

@@ -71,6 +71,43 @@ func TestFreezeHoldsSales(t *testing.T) {
 	w.sound(t)
 }
 
+// A payout whose worker died after it had stored the attempt does not leave in a freeze that began meanwhile. After a short
+// freeze it goes on by itself, once.
+func TestFreezeHoldsPayoutsThatWereBegun(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []exchange.MomoObjectType{exchange.MomoOrder, exchange.MomoRefund} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			w := newPayoutHarness(t, kind, payer{code: "0", after: 5 * time.Second})
+			dies := once("BeginPayout")
+			w.store.lost = func(call string) error {
+				err := dies(call)
+				if err != nil {
+					if _, err := w.store.Freeze(t.Context(), uuid.New(), "why", w.officer); err != nil {
+						t.Error(err)
+					}
+				}
+				return err
+			}
+			const short = 5 * time.Minute
+			w.at(short, func() {
+				if a := w.attempts(); len(w.operator.attempts) != 0 || len(a) != 1 || a[0].Status != exchange.AttemptUnknown {
+					t.Errorf("in the freeze %d payouts were sent, and the attempts are %+v", len(w.operator.attempts), a)
+				}
+				if err := storetest.Agreed(t, w.store.Store)(w.store.ProposeLift(t.Context(), "why not", w.officer)); err != nil {
+					t.Error(err)
+				}
+			})
+			if got := w.pay(t); got != paidOut {
+				t.Errorf("it ended %+v", got)
+			}
+			if n, took := w.operator.counts[exchange.Payout], w.env.Now().Sub(w.start); n != 1 || took < short || took > 2*short {
+				t.Errorf("%d requests arrived, and it took %s", n, took)
+			}
+		})
+	}
+}
+
 // A sale that a bank pays is not given to the officers at the bank in a freeze, and by itself after it. They have their time from
 // then on.
 func TestFreezeHoldsSalesByBank(t *testing.T) {
