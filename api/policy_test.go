@@ -211,7 +211,9 @@ func cells() map[string]cell {
 		}},
 		"DELETE " + auth + "passkeys/{id}": {id: func(s scene) uuid.UUID {
 			if s.own {
-				return s.w.passkey(s.who.User)
+				id := s.w.passkey(s.who.User)
+				s.w.provePasskey(s.who.User, s.who.session) // only a passkey removes one
+				return id
 			}
 			return s.w.passkey(s.w.other.User)
 		}},
