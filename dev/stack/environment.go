@@ -76,7 +76,29 @@ func needs(process, variable string) bool {
 // Steps that learn facts at run time (token addresses, for example) add theirs with
 // SetEnvironment before the processes start.
 func (s *Stack) ProductEnvironment(process string) []string {
-	variables := map[string]string{
+	variables := s.variables(process)
+	variables["TEMPORAL_CERTIFICATE_FILE"], variables["TEMPORAL_PRIVATE_KEY_FILE"] = certificates.Files(s.certificates(), process)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, value := range s.extra {
+		variables[name] = value
+	}
+	for _, n := range s.Without {
+		maps.DeleteFunc(variables, func(name, _ string) bool { return strings.HasPrefix(name, strings.ToUpper(string(n))+"_") })
+	}
+	servers, _ := certificates.Authorities(s.certificates())
+	env := append(s.baseEnvironment(), authorityVariable+"="+servers)
+	for name, value := range variables {
+		if needs(process, name) {
+			env = append(env, "KIVUKO_"+name+"="+value)
+		}
+	}
+	return env
+}
+
+// variables are the variables of a process, whether it needs them or not.
+func (s *Stack) variables(process string) map[string]string {
+	return map[string]string{
 		"MODE":         "local",
 		"DATABASE_URL": s.Postgres.RoleDSN(productDatabase, string(roleOf(process))),
 		"MASTER_KEY":   "file://" + filepath.Join(s.State, "master-"+networkOf(process)+".key"),
@@ -141,23 +163,6 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"ADMIN_PHONE":    AdminPhone,
 		"ADMIN_PASSWORD": AdminPassword,
 	}
-	variables["TEMPORAL_CERTIFICATE_FILE"], variables["TEMPORAL_PRIVATE_KEY_FILE"] = certificates.Files(s.certificates(), process)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name, value := range s.extra {
-		variables[name] = value
-	}
-	for _, n := range s.Without {
-		maps.DeleteFunc(variables, func(name, _ string) bool { return strings.HasPrefix(name, strings.ToUpper(string(n))+"_") })
-	}
-	servers, _ := certificates.Authorities(s.certificates())
-	env := append(s.baseEnvironment(), authorityVariable+"="+servers)
-	for name, value := range variables {
-		if needs(process, name) {
-			env = append(env, "KIVUKO_"+name+"="+value)
-		}
-	}
-	return env
 }
 
 // networkOf is the network of a process's queue; "" for one of no network.
