@@ -187,7 +187,7 @@ func (s *Server) CreateDatabase(ctx context.Context, name, owner string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // the connection is not used again
+	defer func() { _ = db.Close() }()                       // the connection is not used again
 	create := "CREATE DATABASE " + pq.QuoteIdentifier(name) //nolint:gosec // an identifier is no parameter; it is quoted
 	if owner != "" {
 		create += " OWNER " + pq.QuoteIdentifier(owner)
