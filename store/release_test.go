@@ -280,6 +280,11 @@ func TestNewDestinationRests(t *testing.T) {
 		t.Errorf("two officers approved it, and it is %s (%s)", f.Status, f.StatusDetail)
 	}
 	f = p.goes(t, "2", to)
+	_, err := storetest.Owner(t, s).ExecContext(t.Context(), `UPDATE releases SET officers = 0, passed_at = now() + interval '2 days' WHERE object_id = $1`, f.ID)
+	if sqlState(err) != "KV006" {
+		t.Errorf("a clock that is two days fast shortens the rest: %v", err)
+	}
+	storetest.Rested(t, s)
 	at = at.Add(25 * time.Hour)
 	if f, err := s.AdvanceTransfer(t.Context(), f.ID); err != nil || f.Status != exchange.TransferQueued {
 		t.Errorf("the destination has rested, and the transfer is %s (%s), %v", f.Status, f.StatusDetail, err)
@@ -322,6 +327,23 @@ func TestD9SwitchedOffBeforeTheSignature(t *testing.T) {
 	wantUnsigned(t, p.store, f.PaymentID, exchange.HoldInactive)
 	p.switched(t, p.sender, true)
 	p.carry(t, f)
+}
+
+// A release is as old as its object, or else its destination would seem to have rested.
+func TestReleasesAreAsOldAsTheirObjects(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	f := p.goes(t, "10", elsewhere(t))
+	storetest.Exec(t, p.store, `ALTER TABLE releases DISABLE TRIGGER USER`)
+	storetest.Exec(t, p.store, `CREATE TABLE older AS SELECT * FROM releases`)
+	storetest.Exec(t, p.store, `DELETE FROM releases`)
+	storetest.Exec(t, p.store, `ALTER TABLE releases ENABLE TRIGGER USER`)
+	storetest.Exec(t, p.store, `UPDATE older SET opened_at = opened_at - interval '2 days', passed_at = NULL`)
+	if _, err := storetest.Owner(t, p.store).ExecContext(t.Context(), `INSERT INTO releases TABLE older`); sqlState(err) != "KV002" {
+		t.Errorf("the release of transfer %s, two days older: %v", f.ID, err)
+	}
+	storetest.Exec(t, p.store, `UPDATE older SET opened_at = opened_at + interval '2 days'`)
+	storetest.Exec(t, p.store, `INSERT INTO releases TABLE older`)
 }
 
 func (p purse) switched(t *testing.T, u exchange.User, on bool) {

@@ -151,6 +151,7 @@ func TestTransferRestsWithItsDestination(t *testing.T) {
 		if f := w.row(); f.Status != exchange.TransferPending || f.StatusDetail != exchange.WaitRest || f.ApprovalsRequired != 0 {
 			t.Errorf("the transfer is %s (%s) and needs %d officers", f.Status, f.StatusDetail, f.ApprovalsRequired)
 		}
+		storetest.Rested(t, w.store.Store)
 	})
 	if r := w.play(t); r.Status != exchange.TransferCompleted {
 		t.Errorf("the transfer ended as %s (%s)", r.Status, r.Detail)

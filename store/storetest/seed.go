@@ -299,3 +299,11 @@ func Agreed(t testing.TB, s *store.Store) func(exchange.ControlChange, error) er
 		return err
 	}
 }
+
+// Rested makes all destinations two days older. Rests are measured by the database's clock, which no test moves.
+func Rested(t testing.TB, s *store.Store) {
+	t.Helper()
+	Exec(t, s, `ALTER TABLE releases DISABLE TRIGGER USER`)
+	Exec(t, s, `UPDATE releases SET opened_at = opened_at - interval '2 days'`)
+	Exec(t, s, `ALTER TABLE releases ENABLE TRIGGER USER`)
+}

@@ -1,6 +1,6 @@
 -- A release is written with the terms of its object, and passes only with as many officers as its value needs together with
 -- the running sums, and when its destination has rested or two approved; see JudgeRelease in the code. Its own time can't
--- hide it from the sums, nor the others from it.
+-- hide it from the sums, nor the others from it, nor shorten the rest.
 CREATE OR REPLACE FUNCTION check_release() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     sums   record;
@@ -27,7 +27,7 @@ BEGIN
         IF NEW.house THEN
             needed := greatest(needed, 1);
         END IF;
-        IF NOT NEW.inside AND NEW.value + sums.recipient > rest.rest_above AND NEW.passed_at < make_interval(secs => rest.rest_seconds)
+        IF NOT NEW.inside AND NEW.value + sums.recipient > rest.rest_above AND least(NEW.passed_at, clock_timestamp()) < make_interval(secs => rest.rest_seconds)
                 + (SELECT min(k.opened_at) FROM releases k WHERE k.recipient = NEW.recipient AND (k.owner_id = NEW.owner_id OR k.house AND NEW.house)) THEN
             needed := 2;
         END IF;

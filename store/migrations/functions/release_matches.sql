@@ -2,12 +2,12 @@
 -- custody, which leaves its owner for a payee of shillings.
 CREATE OR REPLACE FUNCTION release_matches(r releases) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT CASE r.purpose
-        WHEN 'transfer' THEN EXISTS (SELECT FROM transfers f WHERE f.id = r.object_id AND f.value = r.value AND f.wallet_id = r.wallet_id
+        WHEN 'transfer' THEN EXISTS (SELECT FROM transfers f WHERE f.id = r.object_id AND f.created_at = r.opened_at AND f.value = r.value AND f.wallet_id = r.wallet_id
             AND f.requested_by = r.requester_id AND coalesce(f.vendor_id, f.sender_id) IS NOT DISTINCT FROM r.owner_id AND (f.kind = 'internal') = r.inside
             AND r.recipient = CASE WHEN f.kind = 'external' THEN f.network || ':' || f.to_address
                 ELSE coalesce('user:' || coalesce(f.recipient_vendor_id, f.recipient_id)::text, 'house') END
             AND r.own = (f.kind = 'internal' AND coalesce(f.vendor_id, f.sender_id) IS NOT DISTINCT FROM coalesce(f.recipient_vendor_id, f.recipient_id)))
-        WHEN 'funding' THEN EXISTS (SELECT FROM orders o WHERE o.id = r.object_id AND o.fund_wallet_id = r.wallet_id AND o.customer_id = r.owner_id
+        WHEN 'funding' THEN EXISTS (SELECT FROM orders o WHERE o.id = r.object_id AND o.created_at = r.opened_at AND o.fund_wallet_id = r.wallet_id AND o.customer_id = r.owner_id
             AND o.customer_id = r.requester_id AND r.value >= o.fiat_amount AND NOT r.inside AND NOT r.own
             AND r.recipient = o.payment_method || ':' || CASE o.payment_method WHEN 'momo' THEN o.payment_phone ELSE o.beneficiary ->> 'AccountNumber' END)
     END
