@@ -478,6 +478,7 @@ func (e *env) provePasskey(u exchange.User, session uuid.UUID) {
 	if err := e.store.StepUp(e.t.Context(), exchange.AssurancePasskey, all[0].ID, who); err != nil {
 		e.t.Fatal(err)
 	}
+	e.server.sessions.forget(u.ID)
 }
 
 func (p person) auth() option { return bearer(p.token) }

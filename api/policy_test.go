@@ -210,10 +210,9 @@ func cells() map[string]cell {
 			return s.w.session(s.w.other.User).session
 		}},
 		"DELETE " + auth + "passkeys/{id}": {id: func(s scene) uuid.UUID {
+			s.w.provePasskey(s.who.User, s.who.session) // only a passkey removes one
 			if s.own {
-				id := s.w.passkey(s.who.User)
-				s.w.provePasskey(s.who.User, s.who.session) // only a passkey removes one
-				return id
+				return s.w.passkey(s.who.User)
 			}
 			return s.w.passkey(s.w.other.User)
 		}},

@@ -240,7 +240,7 @@ func TestProductEnvironmentIsComplete(t *testing.T) {
 		"KIVUKO_MODE":            "local",
 		"KIVUKO_API_LISTEN":      s.Addresses.API,
 		"KIVUKO_API_RATE_FACTOR": "100",
-		"KIVUKO_DATABASE_URL":    s.Postgres.DSN("kivuko"),
+		"KIVUKO_DATABASE_URL":    s.Postgres.RoleDSN("kivuko", "kivuko_api"),
 	} {
 		if values[name] != want {
 			t.Errorf("%s is %q, not %q", name, values[name], want)

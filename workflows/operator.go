@@ -241,10 +241,16 @@ func refuse(code exchange.Code, message string) error {
 	return temporal.NewNonRetryableApplicationError(message, string(code), nil)
 }
 
-// passOn returns the activity's own failure as the answer to an update.
+// passOn returns the activity's own failure as the answer to an update. It is written anew: the API has the flows' key, and none of
+// the worker's that failed.
 func passOn(err error) error {
 	if e, ok := asApplication(err); ok {
-		return e
+		o := temporal.ApplicationErrorOptions{NonRetryable: e.NonRetryable()}
+		var fields []exchange.FieldError
+		if e.HasDetails() && e.Details(&fields) == nil { // details of another form are left out
+			o.Details = []any{fields}
+		}
+		return temporal.NewApplicationErrorWithOptions(e.Message(), e.Type(), o)
 	}
 	return refuse(exchange.CodeUnavailable, "The step can't be carried out now. Try again later.")
 }

@@ -61,6 +61,9 @@ func (k saleKind) play(t *testing.T, w *harness, n demo.Node) order {
 		t.Fatal(err)
 	}
 	if !k.funded {
+		if o, err = w.read(t, o.ID); err != nil { // a merchant sees the address after the deposit
+			t.Fatal(err)
+		}
 		w.payIn(t, n, o, soldCrypto)
 	}
 	to := w.walletOf(t, demo.VendorEmail, n.Network).Address

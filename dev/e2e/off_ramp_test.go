@@ -298,15 +298,15 @@ func equalAmounts(got, want map[string]string) bool {
 	return true
 }
 
-// soldLess and soldMore deliver another amount than was ordered; it is sold at the agreed rate.
+// soldLess and soldMore deliver another amount than was ordered; when the sale expires, it is sold at the agreed rate.
 func soldLess(t *testing.T, w *harness, n demo.Node) {
-	o := w.sell(t, n, sale{})
+	o := w.sellShortly(t, n, sale{})
 	w.payIn(t, n, o, "9.5")
 	w.soldOnce(t, n, o, "9.5", 1223) // 9.5 at 128.755 are 1223.1725
 }
 
 func soldMore(t *testing.T, w *harness, n demo.Node) {
-	o := w.sell(t, n, sale{})
+	o := w.sellShortly(t, n, sale{})
 	w.payIn(t, n, o, "10.5")
 	w.soldOnce(t, n, o, "10.5", 1351) // 1351.9275
 }
@@ -318,7 +318,7 @@ func soldTooMuch(t *testing.T, w *harness, n demo.Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := w.sell(t, n, sale{back: back})
+	o := w.sellShortly(t, n, sale{back: back})
 	w.payIn(t, n, o, "1200")
 	w.cryptoRefund(t, n, o, exchange.DetailMismatch, back, "1200")
 	w.exception(t, o.ID, "over", "refunded", "1200.000000")
@@ -413,31 +413,40 @@ func (w *harness) sendBack(t *testing.T, n demo.Node, o order, kind, back, crypt
 	cameOnce(t, n, back, w.sentFor(t, "refund", refund), m)
 }
 
-// unsold starts the sale's flow as the API does. Its time is shorter than the API's, but long enough to open the
-// order: an order that has already expired is refused.
+// unsold has a sale expire to which nothing came.
 func (w *harness) unsold(t *testing.T, n demo.Node) order {
 	t.Helper()
-	back, err := stranger(n.Network)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := uuid.Must(uuid.NewV7())
-	request := exchange.OrderRequest{
-		ID: id, CustomerID: w.customer, OfferID: w.buyerOn(t, n.Network), Crypto: money.Must(money.USDT, "5"), Phone: newPhone(),
-		ExpiresAt: time.Now().UTC().Add(30 * time.Second), Type: exchange.OffRampSell, Subtype: exchange.StandardOffRamp, Network: n.Network, RefundAddress: back,
-	}
-	by := exchange.Principal{UserID: w.customer, Role: exchange.RoleCustomer}
-	if _, err = storetest.Ask(t.Context(), w.store, exchange.IntendSale, id, id, request.Terms(), by); err != nil {
-		t.Fatal(err)
-	}
-	_, err = w.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.OffRampID(id), TaskQueue: workflows.QueueFlows},
-		workflows.TypeOffRamp, workflows.OffRampInput{IntentID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := w.ends(t, id, "cancelled", "expired")
+	o := w.ends(t, w.startShortly(t, n, sale{crypto: "5"}), "cancelled", "expired")
 	w.saleOver(t, o)
 	return o
+}
+
+// sellShortly is sell with a sale that expires soon.
+func (w *harness) sellShortly(t *testing.T, n demo.Node, s sale) order {
+	t.Helper()
+	return w.until(t, w.startShortly(t, n, s), "waiting for its crypto", func(o order) bool { return o.StatusDetail == exchange.WaitDeposit && o.Escrow.String != "" })
+}
+
+// startShortly starts the sale's flow as the API does. Its time is shorter than the API's, but long enough to open the
+// order: an order that has already expired is refused.
+func (w *harness) startShortly(t *testing.T, n demo.Node, s sale) uuid.UUID {
+	t.Helper()
+	w.saleForm(t, n, &s)
+	id := uuid.Must(uuid.NewV7())
+	request := exchange.OrderRequest{
+		ID: id, CustomerID: w.customer, OfferID: w.buyerOn(t, n.Network), Crypto: money.Must(money.USDT, s.crypto), Phone: s.phone,
+		ExpiresAt: time.Now().UTC().Add(30 * time.Second), Type: exchange.OffRampSell, Subtype: exchange.StandardOffRamp, Network: n.Network, RefundAddress: s.back,
+	}
+	by := exchange.Principal{UserID: w.customer, Role: exchange.RoleCustomer}
+	_, err := storetest.Ask(t.Context(), w.store, exchange.IntendSale, id, id, request.Terms(), by)
+	if err == nil {
+		_, err = w.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.OffRampID(id), TaskQueue: workflows.QueueFlows},
+			workflows.TypeOffRamp, workflows.OffRampInput{IntentID: id})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 // otherCoin brings USDC for an order of USDT: it is set aside, and the order still waits.
