@@ -210,7 +210,6 @@ func cells() map[string]cell {
 			return s.w.session(s.w.other.User).session
 		}},
 		"DELETE " + auth + "passkeys/{id}": {id: func(s scene) uuid.UUID {
-			s.w.provePasskey(s.who.User, s.who.session) // only a passkey removes one
 			if s.own {
 				return s.w.passkey(s.who.User)
 			}
@@ -387,7 +386,11 @@ func (w *harness) send(r route, c cell, s scene, id uuid.UUID) *reply {
 	options := []option{withKey(newID().String())}
 	// Sessions that a call ended are opened again, so that the cells are independent.
 	if s.who.token != "" {
-		options = append(options, w.session(s.who.User).auth())
+		fresh := w.session(s.who.User)
+		if r.method == del && strings.Contains(r.path, "/passkeys/") { // only a passkey removes one
+			w.provePasskey(fresh.User, fresh.session)
+		}
+		options = append(options, fresh.auth())
 	}
 	return w.do(r.method, path, body, options...)
 }
