@@ -35,9 +35,9 @@ func (d *approvalHandler[Ack]) open(h *handlers) {
 		update, signal string
 		action         exchange.ApprovalAction
 	}{{UpdateApprove, SignalApprove, exchange.Approve}, {UpdateReject, SignalReject, exchange.Reject}} {
-		h.update(u.update, "An officer's decision, with a token that the API issued for it.", func(ctx workflow.Context, ref ApprovalRef) (Ack, error) {
+		h.update(u.update, "An officer's decision, with a token that the API issued for it.", apart(func(ctx workflow.Context, ref ApprovalRef) (Ack, error) {
 			return d.decide(ctx, u.action, exchange.ChannelAPI, ref)
-		}, d.admit)
+		}), d.admit)
 		signal(h.ctx, "signal "+u.signal, u.signal, func(ctx workflow.Context, typed OperatorSignal) {
 			if err := d.listen(ctx, u.action, ApprovalRef{Token: typed.Token}); err != nil {
 				d.commands.refuseSignal(ctx, u.signal, err)

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"cmp"
-	"reflect"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/workflow"
@@ -180,24 +179,28 @@ type handlers struct {
 	err error
 }
 
-// update registers one handler, unless an earlier registration failed.
+// update registers one handler, which is apart, unless an earlier registration failed.
 func (h *handlers) update(name, description string, handler, validator any) {
 	if h.err == nil {
-		h.err = workflow.SetUpdateHandlerWithOptions(h.ctx, name, disconnected(handler), workflow.UpdateHandlerOptions{Validator: validator, Description: description})
+		h.err = workflow.SetUpdateHandlerWithOptions(h.ctx, name, handler, workflow.UpdateHandlerOptions{Validator: validator, Description: description})
 	}
 }
 
-// disconnected lets a handler work after somebody has cancelled the flow's execution, as the flow itself does: the SDK calls
-// handlers with the context that was cancelled.
-func disconnected(handler any) any {
-	inner := reflect.ValueOf(handler)
-	return reflect.MakeFunc(inner.Type(), func(in []reflect.Value) []reflect.Value {
-		if ctx, ok := in[0].Interface().(workflow.Context); ok {
-			ctx, _ = workflow.NewDisconnectedContext(ctx)
-			in[0] = reflect.ValueOf(&ctx).Elem()
-		}
-		return inner.Call(in)
-	}).Interface()
+// apart lets a handler work after somebody has cancelled the flow's execution, as the flow itself does: the SDK calls handlers
+// with the context that was cancelled.
+func apart[In, Out any](handler func(workflow.Context, In) (Out, error)) func(workflow.Context, In) (Out, error) {
+	return func(ctx workflow.Context, in In) (Out, error) {
+		ctx, _ = workflow.NewDisconnectedContext(ctx)
+		return handler(ctx, in)
+	}
+}
+
+// apartOpen is apart for the handlers of "open", which take nothing.
+func apartOpen[Out any](handler func(workflow.Context) (Out, error)) func(workflow.Context) (Out, error) {
+	return func(ctx workflow.Context) (Out, error) {
+		ctx, _ = workflow.NewDisconnectedContext(ctx)
+		return handler(ctx)
+	}
 }
 
 // signal calls received for each signal with the name.

@@ -20,7 +20,7 @@ func (f *offRamp) handlers(ctx workflow.Context) error {
 			f.back.wake()
 		}
 	})
-	h.update(UpdateConfirmBank, "An officer confirmed or refused the order's bank payment; the flow reads the rows.", f.onConfirmBank, nil)
+	h.update(UpdateConfirmBank, "An officer confirmed or refused the order's bank payment; the flow reads the rows.", apart(f.onConfirmBank), nil)
 	f.approvals = &refundApprovals{}
 	f.approvals.open(h, f.commands)
 	return h.err

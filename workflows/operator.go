@@ -36,7 +36,7 @@ type commands struct {
 // openCommands registers the handlers. It is called before the first wait.
 func openCommands(ctx workflow.Context, flow string, objects func() []activities.ObjectRef) (*commands, error) {
 	d := &commands{about: subject{flow: flow}, objects: objects}
-	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateCommand, disconnected(d.command), workflow.UpdateHandlerOptions{
+	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateCommand, apart(d.command), workflow.UpdateHandlerOptions{
 		Validator: d.admit, Description: "An operator's retry, refund or resolve, by the id of a command that the API wrote.",
 	})
 	if err != nil {

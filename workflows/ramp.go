@@ -35,10 +35,10 @@ func (f *ramp) handlers(ctx workflow.Context, form IDForm, cancels exchange.Inte
 	h.err = f.reach(ctx, form.of(f.orderID), "order "+f.orderID.String(), of(activities.ObjectOrder, f.orderID))
 	f.mark = f.markOrder
 	f.hearsOfFloat(ctx)
-	h.update(UpdateOpen, "Answers when the order is stored, or refused.", f.onOpen, nil)
-	h.update(UpdateCancel, "Cancels the order while nothing was paid.", func(ctx workflow.Context, ref IntentRef) (Ack, error) {
+	h.update(UpdateOpen, "Answers when the order is stored, or refused.", apartOpen(f.onOpen), nil)
+	h.update(UpdateCancel, "Cancels the order while nothing was paid.", apart(func(ctx workflow.Context, ref IntentRef) (Ack, error) {
 		return f.onCancel(ctx, ref, cancels)
-	}, f.admitCancel)
+	}), f.admitCancel)
 	return h
 }
 

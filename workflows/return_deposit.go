@@ -64,7 +64,7 @@ func (f *returnDeposit) handlers(ctx workflow.Context) error {
 	f.exception = id
 	h := &handlers{ctx: ctx}
 	h.err = f.reach(ctx, ReturnDepositID(id), "payment exception "+id.String(), of(activities.ObjectException, id))
-	h.update(UpdateOpen, "Answers when the refund is open, or the payment to the treasury is approved.", f.onOpen, nil)
+	h.update(UpdateOpen, "Answers when the refund is open, or the payment to the treasury is approved.", apartOpen(f.onOpen), nil)
 	f.approvals.open(h, f.commands)
 	return h.err
 }

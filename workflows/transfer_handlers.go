@@ -22,10 +22,10 @@ func (f *transfer) handlers(ctx workflow.Context) error {
 	cold := func(IntentRef) error { return f.admitCold() }
 	h := &handlers{ctx: ctx}
 	h.err = f.reach(ctx, TransferID(id), "transfer "+id.String(), of(activities.ObjectTransfer, id))
-	h.update(UpdateOpen, "Answers when the transfer is stored, or refused.", f.onOpen, nil)
-	h.update(UpdateCancel, "Cancels the transfer before anything is signed.", f.onCancel, f.admitCancel)
-	h.update(UpdatePayload, "An officer requests the transaction of a cold wallet, to sign it offline.", f.onPayload, cold)
-	h.update(UpdateImport, "An officer imports the transaction of a cold wallet, signed offline.", f.onImport, cold)
+	h.update(UpdateOpen, "Answers when the transfer is stored, or refused.", apartOpen(f.onOpen), nil)
+	h.update(UpdateCancel, "Cancels the transfer before anything is signed.", apart(f.onCancel), f.admitCancel)
+	h.update(UpdatePayload, "An officer requests the transaction of a cold wallet, to sign it offline.", apart(f.onPayload), cold)
+	h.update(UpdateImport, "An officer imports the transaction of a cold wallet, signed offline.", apart(f.onImport), cold)
 	(&approvalHandler[TransferAck]{
 		commands: f.commands, prove: f.prove, note: noteDecision, about: func() uuid.UUID { return id },
 		admit: func(ApprovalRef) error { return f.admitDecision() },
