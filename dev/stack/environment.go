@@ -14,6 +14,7 @@ import (
 	"kivuko/dev/messages"
 	"kivuko/dev/nodes/ethereum"
 	"kivuko/dev/nodes/tron"
+	"kivuko/exchange"
 	"kivuko/momo/sandbox"
 	"kivuko/worker"
 )
@@ -101,7 +102,7 @@ func (s *Stack) variables(process string) map[string]string {
 	return map[string]string{
 		"MODE":         "local",
 		"DATABASE_URL": s.Postgres.RoleDSN(productDatabase, string(roleOf(process))),
-		"MASTER_KEY":   "file://" + filepath.Join(s.State, "master-"+networkOf(process)+".key"),
+		"MASTER_KEY":   "file://" + filepath.Join(s.State, "master-"+familyOf(process)+".key"),
 
 		"API_LISTEN":     s.Addresses.API,
 		"API_PUBLIC_URL": "http://localhost:" + portOf(s.Addresses.API), // a passkey's host can't be an address
@@ -165,9 +166,13 @@ func (s *Stack) variables(process string) map[string]string {
 	}
 }
 
-// networkOf is the network of a process's queue; "" for one of no network.
-func networkOf(process string) string {
+// familyOf names the networks of a process's queue that share keys, and so a master key: a key of TRON is an account on Ethereum
+// too, and its signer there returns what came to it by mistake. It is empty for a process of no network.
+func familyOf(process string) string {
 	_, network, _ := strings.Cut(strings.TrimPrefix(process, ProcessWorker("")), "-")
+	if exchange.Network(network).Counterparts() {
+		return "counterparts"
+	}
 	return network
 }
 
