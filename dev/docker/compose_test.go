@@ -298,7 +298,7 @@ func TestComposeFileKeepsTheRules(t *testing.T) {
 func TestComposeRulesAreAwake(t *testing.T) {
 	for name, c := range map[string]struct{ old, bad, want string }{
 		"schema":           {"read_only: true", "readonly: true", "readonly"},
-		"reference":        {"target: database_url}, admin_password]", "target: database_url}, admin_pasword]", "admin_pasword"},
+		"reference":        {"target: database_url}, admin_password, peppers]", "target: database_url}, admin_pasword, peppers]", "admin_pasword"},
 		"setting":          {"{KIVUKO_SIGNER_CEILINGS:?", "{KIVUKO_SIGNER_CEILING:?", "KIVUKO_SIGNER_CEILING"},
 		"writable":         {"read_only: true", "read_only: false", "may write to its image"},
 		"capabilities":     {"cap_drop: [ALL]", "cap_drop: [NET_RAW]", "keeps capabilities"},
