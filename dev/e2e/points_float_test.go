@@ -27,6 +27,7 @@ func floatRows() [][]row {
 	settled := &floatScenario{next: "CheckFloatMove/SettleFloatMove#1/after", amount: floatMoved}
 	return [][]row{
 		{{"SubmitFloatMove/*/*", "momo", made(floatScenario{})}},
+		{{"CheckFloatMove/SaveFloatQuery#1/*", "momo", made(floatScenario{})}},
 		{{"SubmitFloatMove/ClaimFloatMove#1/after", "momo", made(floatScenario{unsent: true})}},
 		{{"SubmitFloatMove/call#1/before", "momo", made(floatScenario{unsent: true})}},
 		{

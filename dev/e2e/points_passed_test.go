@@ -72,6 +72,7 @@ var exemptions = []exemption{
 	{"ReadOffRamp/*/*", reading},
 	{"CheckIntent/*/*", reading},
 	{"ReadWalletIntent/*/*", reading},
+	{"PurchaseProgress/*/*", reading},
 	{"UseIntent/*/*", "it marks a request for another prompt as used; the prompt is played"},
 }
 
