@@ -132,7 +132,7 @@ func (s *seeder) people(ctx context.Context) error {
 		known, err := s.store.UserByEmail(ctx, p.Email)
 		if exchange.CodeOf(err) == exchange.CodeNotFound {
 			if p.Role == "customer" {
-				err = s.register(ctx, p)
+				_, err = s.Register(ctx, s.admin, p)
 			} else {
 				err = s.invite(ctx, p)
 			}
@@ -153,27 +153,27 @@ func (s *seeder) people(ctx context.Context) error {
 	return nil
 }
 
-// register registers a customer, whom the admin verifies.
-func (s *seeder) register(ctx context.Context, p Person) error {
+// Register registers a customer, who proves number and address by codes, and whom the admin verifies.
+func (w Stack) Register(ctx context.Context, admin *client.Client, p Person) (uuid.UUID, error) {
 	in := map[string]any{"email": p.Email, "phone_number": p.Phone, "first_name": p.First, "last_name": p.Last, "password": Password}
 	for field, to := range map[string]string{"phone_number": p.Phone, "email": p.Email} {
 		var sent struct {
 			ID uuid.UUID `json:"id"`
 		}
-		if err := s.caller().Post(ctx, "/api/v1/users/verifications", "", map[string]any{field: to}, &sent); err != nil {
-			return err
+		if err := w.caller().Post(ctx, "/api/v1/users/verifications", "", map[string]any{field: to}, &sent); err != nil {
+			return uuid.Nil, err
 		}
-		text, err := s.message(ctx, strings.TrimPrefix(to, "+"), code)
+		text, err := w.message(ctx, strings.TrimPrefix(to, "+"), code)
 		if err != nil {
-			return err
+			return uuid.Nil, err
 		}
 		in[strings.TrimSuffix(field, "_number")+"_verification"] = map[string]any{"id": sent.ID, "code": text}
 	}
 	var made account
-	if err := s.caller().Post(ctx, "/api/v1/users/register", "", in, &made); err != nil {
-		return err
+	if err := w.caller().Post(ctx, "/api/v1/users/register", "", in, &made); err != nil {
+		return uuid.Nil, err
 	}
-	return s.admin.Do(ctx, http.MethodPatch, "/api/v1/auth/users/"+made.ID.String(), "", map[string]any{"verified": true}, nil)
+	return made.ID, admin.Do(ctx, http.MethodPatch, "/api/v1/auth/users/"+made.ID.String(), "", map[string]any{"verified": true}, nil)
 }
 
 // invite invites a person, who accepts by the link.

@@ -64,6 +64,7 @@ type harness struct {
 	// temporary is removed after the run.
 	temporary string
 
+	seed    demo.Stack
 	vendor  uuid.UUID                      // opens the orders of merchants
 	wallets map[exchange.Network]uuid.UUID // custodial wallets that pay sales
 
@@ -132,7 +133,7 @@ func (w *harness) fill(ctx context.Context) error {
 	if w.stack.Solana() {
 		seed.SolanaControl = "http://" + a.SolanaControl
 	}
-	w.nodes = seed.Nodes()
+	w.seed, w.nodes = seed, seed.Nodes()
 	err := demo.Seed(ctx, seed)
 	if err == nil {
 		err = seed.LiftCustomers(ctx)
