@@ -9,7 +9,7 @@ import (
 func TestEachTestHasItsOwnDatabase(t *testing.T) {
 	t.Parallel()
 	first, second := storetest.DB(t, storetest.URL(t)), storetest.DB(t, storetest.URL(t))
-	if _, err := first.ExecContext(t.Context(), `INSERT INTO login_failures VALUES ('ip:192.0.2.1', 1, 0, NULL, now())`); err != nil {
+	if _, err := first.ExecContext(t.Context(), `INSERT INTO login_failures VALUES ('ip:192.0.2.1', 1, NULL, now())`); err != nil {
 		t.Fatal(err)
 	}
 	var n int
