@@ -325,8 +325,9 @@ func decided(t *testing.T, w *harness, tr *trial, arm func()) {
 }
 
 func countedOnce(t *testing.T, w *harness, tr *trial) {
-	if f := w.transferIs(t, tr, "completed"); f.Given != 1 || f.Required != 1 {
-		t.Errorf("%d of %d decisions were counted", f.Given, f.Required)
+	// How many it needs is judged anew when it passes, under the rule of that moment.
+	if f := w.transferIs(t, tr, "completed"); f.Given != 1 {
+		t.Errorf("%d decisions were counted", f.Given)
 	}
 }
 
