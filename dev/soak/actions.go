@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -151,6 +152,12 @@ func (w *harness) sale(ctx context.Context, d *action) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.Wallet == "" { // a merchant sees it after the deposit
+		err := w.insist(ctx, d.customer, func(ctx context.Context, c *client.Client) error { return c.Get(ctx, d.path(), &o) })
+		if err != nil {
+			return err
+		}
+	}
 	d.address = o.Wallet
 	if d.step.Odd == oddLate || d.step.Odd == oddCancel {
 		_ = w.cancel(ctx, *d)
@@ -159,6 +166,9 @@ func (w *harness) sale(ctx context.Context, d *action) (err error) {
 		if err := w.bring(ctx, *d, m); err != nil {
 			return err
 		}
+	}
+	if slices.Contains([]Odd{oddUnder, oddOver, oddFarOver}, d.step.Odd) {
+		_ = w.cancel(ctx, *d) // another amount decides nothing before the sale expires in half an hour
 	}
 	return nil
 }
