@@ -191,7 +191,8 @@ func (f *latePayment) giveBack(ctx workflow.Context, refundID uuid.UUID) {
 }
 
 // wakeHome signals the flow of the order, or of the other object, that the attempt paid it while it was still waiting. If that
-// flow is gone, this one parks until it is there again: somebody has paid, and nobody would carry the object on.
+// flow is gone, this one parks until it is there again: somebody has paid, and nobody would carry the object on. An order that
+// its flow has carried on meanwhile needs nobody any more.
 func (f *latePayment) wakeHome(ctx workflow.Context) {
 	home := f.found.Home
 	if home == "" {
@@ -205,8 +206,12 @@ func (f *latePayment) wakeHome(ctx workflow.Context) {
 			f.commands.unpark(ctx, WaitsForNothing)
 			return
 		}
-		f.commands.park(ctx, ReasonFlowGone, err)
 		f.callbacks = nil
+		if _, another := f.in.another(); !another && f.look(ctx, activities.Proof{}) && f.found.Order.Status != exchange.OrderProcessing {
+			f.commands.unpark(ctx, WaitsForNothing)
+			return
+		}
+		f.commands.park(ctx, ReasonFlowGone, err)
 		waiting(f.until).pause(ctx, slower(ctx, homePause, began), "Notify the flow that waits for the payment again", f.commands.hasDecision)
 		if f.commands.hasDecision() {
 			f.commands.take()

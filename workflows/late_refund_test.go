@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"testing"
@@ -319,4 +320,28 @@ func TestWatchWaitsForTheRefundThatRuns(t *testing.T) {
 	wants("resolve", "")(t, l.harness)
 	l.sound(t)
 	refunded(price)(t, l.harness)
+}
+
+// The flow of an order that was paid late while it waited may carry the order on before it could be notified. After a reset of the
+// watch that flow may even have ended, and never comes back. The watch ends too, and nobody is asked.
+func TestWatchEndsWhenTheOrderWentOn(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	a := w.failsSoftly(w.request, "")
+	tried := 0
+	w.env.OnSignalExternalWorkflow("default-test-namespace", workflows.OnRampID(a.OrderID), "", workflows.SignalCallback, workflows.CallbackRef{AttemptID: a.ID}).
+		Return(func(string, string, string, string, any) error {
+			if tried++; tried == 1 { // here the flow carries the order on
+				_, err := storetest.Owner(t, w.store.Store).ExecContext(t.Context(), `ALTER TABLE orders DISABLE TRIGGER USER;
+					UPDATE orders SET status = 'confirming', status_detail = 'finality' WHERE id = '`+a.OrderID.String()+`'`)
+				if err != nil {
+					t.Error(err) // Fatal would leave the flow waiting for this answer
+				}
+			}
+			return errors.New("no such flow")
+		})
+	w.at(0, w.pay(a, payer{}))
+	if got := w.late(t, a).Outcome; got != workflows.LateAccounted || tried != 1 {
+		t.Errorf("it ended as %s after %d tries", got, tried)
+	}
 }
