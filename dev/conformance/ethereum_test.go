@@ -58,10 +58,9 @@ var ethereumContracts = map[money.Asset]common.Address{money.USDT: ethnode.USDTA
 func startEthereum(t testing.TB) *ethereumHarness {
 	t.Helper()
 	h := &ethereumHarness{ethereumDriver: &ethereumDriver{}, config: ethnode.Config{
-		DataDir: t.TempDir(), SafeDepth: 2, FinalDepth: 4, Log: slog.New(slog.DiscardHandler),
+		DataDir: t.TempDir(), RPCAddr: keptAddress(t), SafeDepth: 2, FinalDepth: 4, Log: slog.New(slog.DiscardHandler),
 	}}
 	h.start(t)
-	h.config.RPCAddr = h.node.RPCAddr()
 	var err error
 	if h.client, err = ethereum.New(h.driverConfig()); err != nil {
 		t.Fatal(err)
@@ -82,11 +81,12 @@ func startEthereum(t testing.TB) *ethereumHarness {
 
 func (h *ethereumHarness) start(t testing.TB) {
 	t.Helper()
-	var err error
-	if h.node, err = ethnode.New(h.config); err != nil {
+	n, err := ethnode.New(h.config)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.node.Start(context.Background()); err != nil {
+	h.node = n
+	if err := n.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }

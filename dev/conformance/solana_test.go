@@ -67,9 +67,8 @@ func (k ed25519Key) Sign(message []byte) ([]byte, error) {
 
 func startSolana(t testing.TB, set programs.Set) *solanaHarness {
 	t.Helper()
-	h := &solanaHarness{config: solananode.Config{DataDir: t.TempDir(), Programs: set, FinalDepth: solanaFinalDepth, Log: slog.New(slog.DiscardHandler)}}
+	h := &solanaHarness{config: solananode.Config{DataDir: t.TempDir(), RPCAddr: keptAddress(t), Programs: set, FinalDepth: solanaFinalDepth, Log: slog.New(slog.DiscardHandler)}}
 	h.start(t)
-	h.config.RPCAddr = h.node.RPCAddr()
 	h.connect(t)
 	t.Cleanup(func() {
 		h.client.Close()
@@ -83,11 +82,12 @@ func startSolana(t testing.TB, set programs.Set) *solanaHarness {
 
 func (h *solanaHarness) start(t testing.TB) {
 	t.Helper()
-	var err error
-	if h.node, err = solananode.New(h.config); err != nil {
+	n, err := solananode.New(h.config)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.node.Start(context.Background()); err != nil {
+	h.node = n
+	if err := n.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	// The scenarios expect the newest block to be confirmed.

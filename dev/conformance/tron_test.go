@@ -21,6 +21,7 @@ import (
 	"kivuko/chain/chaintest"
 	"kivuko/chain/tron"
 	node "kivuko/dev/nodes/tron"
+	"kivuko/dev/ports"
 	"kivuko/exchange/money"
 )
 
@@ -62,9 +63,10 @@ func (k secp256k1Key) Sign(digest []byte) ([]byte, error) { return crypto.Sign(d
 func startTron(t testing.TB, tokens ...money.Asset) *tronHarness {
 	t.Helper()
 	h := &tronHarness{tokens: tokens}
-	h.config = node.Config{DataDir: t.TempDir(), Now: h.now, Log: slog.New(slog.DiscardHandler)}
+	h.config = node.Config{
+		DataDir: t.TempDir(), GRPCAddr: keptAddress(t), SolidityAddr: keptAddress(t), Now: h.now, Log: slog.New(slog.DiscardHandler),
+	}
 	h.start(t)
-	h.config.GRPCAddr, h.config.SolidityAddr = h.node.GRPCAddr(), h.node.SolidityAddr()
 	h.connect(t)
 	t.Cleanup(func() {
 		h.client.Close()
@@ -76,13 +78,24 @@ func startTron(t testing.TB, tokens ...money.Asset) *tronHarness {
 	return h
 }
 
-func (h *tronHarness) start(t testing.TB) {
+// keptAddress is an address that no other program takes while the node that listens on it is away.
+func keptAddress(t testing.TB) string {
 	t.Helper()
-	var err error
-	if h.node, err = node.New(h.config); err != nil {
+	port, err := ports.Free()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.node.Start(context.Background()); err != nil {
+	return ports.Address(port)
+}
+
+func (h *tronHarness) start(t testing.TB) {
+	t.Helper()
+	n, err := node.New(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.node = n
+	if err := n.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
