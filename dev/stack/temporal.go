@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,6 +63,15 @@ func Dial(get func(name string) string, identity string) (client.Client, error) 
 	}
 	if c.TLS, err = TLS(get); err != nil {
 		return nil, err
+	}
+	// The SDK takes the authority from a variable of a process that has it, and then looks at nothing else of TLS: our certificate
+	// is told apart.
+	for into, name := range map[*string]string{&c.Certificate: certificateVariable, &c.PrivateKey: keyVariable} {
+		text, err := os.ReadFile(get(name))
+		if err != nil {
+			return nil, err
+		}
+		*into = string(text)
 	}
 	return worker.DialLazy(c)
 }
