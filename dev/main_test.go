@@ -221,6 +221,27 @@ func crashDatabase(t *testing.T, s *stack.Stack, dsn string) {
 	})
 }
 
+// TestRun is what `make run` does until somebody interrupts it, with nothing set otherwise but faster blocks.
+func TestRun(t *testing.T) {
+	said := &output{}
+	s := open(t, stateDir(t), said)
+	t.Cleanup(func() {
+		if err := s.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.TronFlags, s.EthereumFlags = []string{"--interval", "100ms"}, []string{"--interval", "100ms"}
+	s.Options.Product = filepath.Join(t.TempDir(), "kivuko")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", s.Options.Product, ".")
+	build.Dir = s.Root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := s.Up(t.Context(), steps()); err != nil || strings.Contains(said.String(), "THE MAIN JOB FAILED") {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
 // What the product reads must all be set, and nothing of the caller's own settings
 // may leak into it.
 func TestProductEnvironmentIsComplete(t *testing.T) {
