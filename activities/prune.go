@@ -19,6 +19,6 @@ type Pruned struct {
 // Prune deletes a batch of every kind. A second run deletes the next batch, which is also old enough.
 func (o *Orders) Prune(ctx context.Context) (Pruned, error) {
 	p, err := o.Store.Prune(ctx, pruneBatch)
-	more := max(p.Sessions, p.LoginFailures, p.IdempotencyKeys, p.ExpiredQuotes, p.WebhookDeliveries, p.Parties, p.Messages, p.Verifications, p.Challenges, p.Intents) >= pruneBatch
+	more := max(p.Sessions, p.LoginFailures, p.IdempotencyKeys, p.ExpiredQuotes, p.WebhookDeliveries, p.Messages, p.Verifications, p.Challenges, p.Intents) >= pruneBatch
 	return Pruned{Pruned: p, More: more}, Failure(ctx, err)
 }

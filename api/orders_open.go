@@ -34,14 +34,8 @@ func (s *server) openOrder(c *call) error {
 	if !k.MayOpen(c.who.Role) {
 		return exchange.Errorf(exchange.CodeForbidden, "A %s can't open orders of the kind %s.", c.who.Role, k.Name())
 	}
-	if err := r.Check(k, d.sender, d.beneficiary); err != nil {
+	if err := r.Check(k); err != nil {
 		return err
-	}
-	if d.sender != (exchange.Sender{}) || d.beneficiary != (exchange.Beneficiary{}) {
-		r.HasParties = true
-		if err := s.Store.SaveParties(c.ctx, r.ID, d.sender, d.beneficiary, c.who); err != nil {
-			return err
-		}
 	}
 	kind, open := exchange.IntendPurchase, s.Flows.OpenOrder
 	if k.OffRamp() {
@@ -63,10 +57,8 @@ var paymentMethods = []string{exchange.PaymentMethodMomo, exchange.PaymentMethod
 
 // orderDraft is a decoded request for an order.
 type orderDraft struct {
-	kind        exchange.OrderKind
-	request     exchange.OrderRequest
-	sender      exchange.Sender
-	beneficiary exchange.Beneficiary
+	kind    exchange.OrderKind
+	request exchange.OrderRequest
 }
 
 // readOrder reads the fields of all kinds of orders, so that the error for a field of another kind is specific, and not
@@ -89,7 +81,7 @@ func (s *server) readOrder(c *call, f *form) (orderDraft, error) {
 		f.check("payment_phone_number", err)
 		d.request.Phone = parsed.Digits()
 	}
-	d.sender, d.beneficiary = readSender(f), readBeneficiary(f)
+	d.request.Sender, d.request.Beneficiary = readSender(f), readBeneficiary(f)
 	to, back := f.line("wallet_address", false, maxAddressText), f.line("refund_address", false, maxAddressText)
 	asset := money.Asset(f.oneOf("asset", false, stablecoins...))
 	if err := s.readCustomer(c, f, &d); err != nil {

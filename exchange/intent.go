@@ -47,8 +47,20 @@ func IntentKinds() []IntentKind {
 	return all
 }
 
-// IntentLife is how long an intent may wait for its flow: as long as a request may be repeated under its Idempotency-Key.
-const IntentLife = 24 * time.Hour
+// How long an intent may wait for its flow: as long as a request may be repeated under its Idempotency-Key. One that opens an
+// order has names and numbers of accounts, and waits little longer than the order itself would live.
+const (
+	IntentLife      = 24 * time.Hour
+	OrderIntentLife = 45 * time.Minute
+)
+
+// Life is how long an intent of the kind may wait for its flow.
+func (k IntentKind) Life() time.Duration {
+	if k == IntendPurchase || k == IntendSale {
+		return OrderIntentLife
+	}
+	return IntentLife
+}
 
 // Intent is what an authenticated caller asked for, written down before anything starts. A flow gets its id and nothing
 // else. It is used once, by one flow, or refused; then it allows nothing more.

@@ -193,8 +193,13 @@ func (r *OrderRequest) terms() []term {
 		idTerm("offer_id", &r.OfferID), idTerm("quote_id", &r.QuoteID), amountTerm("crypto", &r.Crypto), amountTerm("fiat", &r.Fiat),
 		decimalTerm("expected_rate", &r.ExpectedRate), textTerm("network", &r.Network), textTerm("wallet_address", &r.WalletAddress),
 		textTerm("refund_address", &r.RefundAddress), idTerm("fund_wallet_id", &r.FundWalletID), textTerm("phone", &r.Phone),
-		textTerm("payout_method", &r.PayoutMethod), momentTerm("expires_at", &r.ExpiresAt), flagTerm("has_parties", &r.HasParties),
+		textTerm("payout_method", &r.PayoutMethod), momentTerm("expires_at", &r.ExpiresAt),
 		textTerm("seen_network", &r.Seen.Network), textTerm("seen_asset", &r.Seen.Asset), idTerm("seen_merchant_id", &r.Seen.MerchantID),
+		textTerm("sender_name", &r.Sender.Name), textTerm("sender_country", &r.Sender.Country), textTerm("sender_phone", &r.Sender.Phone),
+		textTerm("beneficiary_account_name", &r.Beneficiary.AccountName), textTerm("beneficiary_account_number", &r.Beneficiary.AccountNumber),
+		textTerm("beneficiary_bank_name", &r.Beneficiary.BankName), textTerm("beneficiary_bank_code", &r.Beneficiary.BankCode),
+		textTerm("beneficiary_bank_branch", &r.Beneficiary.BankBranch), textTerm("beneficiary_bank_address", &r.Beneficiary.BankAddress),
+		textTerm("beneficiary_swift_code", &r.Beneficiary.SwiftCode),
 	}
 }
 

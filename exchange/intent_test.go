@@ -66,9 +66,15 @@ func anOrder(t *rapid.T) exchange.OrderRequest {
 		Crypto: anAmount(t, "crypto"), Fiat: anAmount(t, "fiat"), WalletAddress: rapid.String().Draw(t, "to"), RefundAddress: rapid.String().Draw(t, "back"),
 		Phone: rapid.String().Draw(t, "phone"), ExpiresAt: aMoment(t, "until"), ExpectedRate: decimal.New(rapid.Int64Range(1, 1_000_000).Draw(t, "rate"), -3),
 		Type: exchange.OrderType(rapid.String().Draw(t, "type")), Subtype: exchange.OrderSubtype(rapid.String().Draw(t, "subtype")),
-		FundWalletID: anID(t, "fund"), PayoutMethod: rapid.String().Draw(t, "method"), HasParties: rapid.Bool().Draw(t, "parties"),
+		FundWalletID: anID(t, "fund"), PayoutMethod: rapid.String().Draw(t, "method"),
 		Network: exchange.Network(rapid.String().Draw(t, "network")),
 		Seen:    exchange.SeenOffer{Network: exchange.Tron, Asset: money.USDT, MerchantID: anID(t, "merchant")},
+		Sender:  exchange.Sender{Name: rapid.String().Draw(t, "sender"), Country: rapid.String().Draw(t, "country"), Phone: rapid.String().Draw(t, "their phone")},
+		Beneficiary: exchange.Beneficiary{
+			AccountName: rapid.String().Draw(t, "payee"), AccountNumber: rapid.String().Draw(t, "account"), BankName: rapid.String().Draw(t, "bank"),
+			BankCode: rapid.String().Draw(t, "code"), BankBranch: rapid.String().Draw(t, "branch"), BankAddress: rapid.String().Draw(t, "of the bank"),
+			SwiftCode: rapid.String().Draw(t, "swift"),
+		},
 	}
 }
 
@@ -233,7 +239,7 @@ func leaves(t *testing.T, path string, v reflect.Value, visit func(string, refle
 	for i := range v.NumField() {
 		f, name := v.Field(i), path+"."+v.Type().Field(i).Name
 		switch f.Interface().(type) {
-		case exchange.Recipient, exchange.SeenOffer:
+		case exchange.Recipient, exchange.SeenOffer, exchange.Sender, exchange.Beneficiary:
 			leaves(t, name, f, visit)
 		default:
 			visit(name, f)

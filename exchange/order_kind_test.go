@@ -58,10 +58,8 @@ func TestWhoOpens(t *testing.T) {
 }
 
 // complete returns a valid request of a kind, by mobile money.
-func complete(k exchange.OrderKind) (exchange.OrderRequest, exchange.Sender, exchange.Beneficiary) {
+func complete(k exchange.OrderKind) exchange.OrderRequest {
 	r := exchange.OrderRequest{ID: uuid.New(), CustomerID: uuid.New(), Type: k.Type, Subtype: k.Subtype, Crypto: money.Must(money.USDT, "10")}
-	var s exchange.Sender
-	var b exchange.Beneficiary
 	if k.Offer != "" {
 		r.OfferID = uuid.New()
 	}
@@ -75,26 +73,26 @@ func complete(k exchange.OrderKind) (exchange.OrderRequest, exchange.Sender, exc
 		r.FundWalletID = uuid.New()
 	}
 	if k.Sender {
-		s = exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"}
-		b = exchange.Beneficiary{AccountName: "Amina Otieno"}
+		r.Sender = exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"}
+		r.Beneficiary = exchange.Beneficiary{AccountName: "Amina Otieno"}
 		r.Phone = "254712345678"
 	}
-	return r, s, b
+	return r
 }
 
 func TestCompleteRequestsPass(t *testing.T) {
 	t.Parallel()
 	for _, k := range exchange.OrderKinds() {
-		r, s, b := complete(k)
-		if err := r.Check(k, s, b); err != nil {
+		r := complete(k)
+		if err := r.Check(k); err != nil {
 			t.Errorf("%s: %v", k.Name(), err)
 		}
 		if !k.Bank {
 			continue
 		}
 		r.PayoutMethod, r.Phone = exchange.PaymentMethodBank, ""
-		b = exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Equity", AccountNumber: "0123456789", SwiftCode: "EQBLKENA"}
-		if err := r.Check(k, s, b); err != nil {
+		r.Beneficiary = exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Equity", AccountNumber: "0123456789", SwiftCode: "EQBLKENA"}
+		if err := r.Check(k); err != nil {
 			t.Errorf("%s by bank: %v", k.Name(), err)
 		}
 	}
@@ -103,73 +101,67 @@ func TestCompleteRequestsPass(t *testing.T) {
 // Each rule of the table, broken alone, is reported with the pointer of its field.
 func TestBrokenRequestsAreNamed(t *testing.T) {
 	t.Parallel()
-	type draft struct {
-		r exchange.OrderRequest
-		s exchange.Sender
-		b exchange.Beneficiary
-	}
-	bank := func(d *draft) {
-		d.r.PayoutMethod, d.r.Phone = exchange.PaymentMethodBank, ""
-		d.b = exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Equity", AccountNumber: "0123456789", BankCode: "68"}
+	bank := func(r *exchange.OrderRequest) {
+		r.PayoutMethod, r.Phone = exchange.PaymentMethodBank, ""
+		r.Beneficiary = exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Equity", AccountNumber: "0123456789", BankCode: "68"}
 	}
 	standard, remittance, custodial := kind(exchange.OffRampSell, exchange.StandardOffRamp), kind(exchange.OffRampSell, exchange.RemittanceOffRamp), kind(exchange.OffRampSell, exchange.CustodialRemittanceOffRamp)
 	treasury, bought, sold := kind(exchange.OffRampSell, exchange.TreasuryOffRamp), kind(exchange.OffRampBuy, ""), kind(exchange.OnRampSell, "")
 	purchase := kind(exchange.OnRampBuy, "")
 	for name, c := range map[string]struct {
 		kind  exchange.OrderKind
-		spoil func(*draft)
+		spoil func(*exchange.OrderRequest)
 		want  string
 	}{
-		"no amount":                    {standard, func(d *draft) { d.r.Crypto = money.Amount{} }, "/crypto_amount required"},
-		"two amounts":                  {standard, func(d *draft) { d.r.Fiat = money.Must(money.KES, "10") }, "/crypto_amount required"},
-		"cents":                        {standard, func(d *draft) { d.r.Crypto, d.r.Fiat = money.Amount{}, money.Must(money.KES, "10.50") }, "/fiat_amount precision"},
-		"shillings by a quote":         {treasury, func(d *draft) { d.r.Crypto, d.r.Fiat = money.Amount{}, money.Must(money.KES, "10") }, "/fiat_amount forbidden"},
-		"no stablecoin":                {standard, func(d *draft) { d.r.Crypto = money.Must(money.TRX, "10") }, "/asset enum"},
-		"no offer":                     {standard, func(d *draft) { d.r.OfferID = uuid.Nil }, "/offer_id required"},
-		"an offer":                     {treasury, func(d *draft) { d.r.OfferID = uuid.New() }, "/offer_id forbidden"},
-		"no quote":                     {custodial, func(d *draft) { d.r.QuoteID = uuid.Nil }, "/fx_rate_quote_id required"},
-		"a quote":                      {remittance, func(d *draft) { d.r.QuoteID = uuid.New() }, "/fx_rate_quote_id forbidden"},
-		"no network":                   {treasury, func(d *draft) { d.r.Network = "" }, "/network required"},
-		"no customer":                  {bought, func(d *draft) { d.r.CustomerID = uuid.Nil }, "/customer required"},
-		"no wallet":                    {custodial, func(d *draft) { d.r.FundWalletID = uuid.Nil }, "/wallet_id required"},
-		"the customer's wallet":        {bought, func(d *draft) { d.r.FundWalletID = uuid.New() }, "/wallet_id forbidden"},
-		"a wallet for a purchase":      {purchase, func(d *draft) { d.r.FundWalletID = uuid.New() }, "/wallet_id forbidden"},
-		"an address of a sale":         {standard, func(d *draft) { d.r.WalletAddress = "T" }, "/wallet_address forbidden"},
-		"an address for a customer":    {sold, func(d *draft) { d.r.WalletAddress = "T" }, "/wallet_address forbidden"},
-		"a phone for a customer":       {bought, func(d *draft) { d.r.Phone = "254712345678" }, "/payment_phone_number forbidden"},
-		"a refund for a customer":      {bought, func(d *draft) { d.r.RefundAddress = "T" }, "/refund_address forbidden"},
-		"a refund of a purchase":       {purchase, func(d *draft) { d.r.RefundAddress = "T" }, "/refund_address forbidden"},
-		"a refund beside the wallet":   {custodial, func(d *draft) { d.r.RefundAddress = "T" }, "/refund_address forbidden"},
-		"a bank":                       {standard, func(d *draft) { d.r.PayoutMethod = "bank" }, "/payment_method enum"},
-		"a pigeon":                     {remittance, func(d *draft) { d.r.PayoutMethod = "pigeon" }, "/payment_method enum"},
-		"a phone beside the bank":      {remittance, func(d *draft) { bank(d); d.r.Phone = "254712345678" }, "/payment_phone_number forbidden"},
-		"no phone":                     {remittance, func(d *draft) { d.r.Phone = "" }, "/payment_phone_number required"},
-		"no sender":                    {remittance, func(d *draft) { d.s.Name = "" }, "/sender_name required"},
-		"a sender":                     {standard, func(d *draft) { d.s.Name = "Jane" }, "/sender_name forbidden"},
-		"a long name":                  {remittance, func(d *draft) { d.s.Name = strings.Repeat("ä", 121) }, "/sender_name format"},
-		"two lines":                    {remittance, func(d *draft) { d.s.Name = "Jane\nRoe" }, "/sender_name format"},
-		"a country in small letters":   {remittance, func(d *draft) { d.s.Country = "gb" }, "/sender_country format"},
-		"a short phone":                {remittance, func(d *draft) { d.s.Phone = "447700" }, "/sender_phone format"},
-		"a long phone":                 {remittance, func(d *draft) { d.s.Phone = strings.Repeat("4", 16) }, "/sender_phone format"},
-		"letters":                      {remittance, func(d *draft) { d.s.Phone = "44770090012x" }, "/sender_phone format"},
-		"no payee":                     {remittance, func(d *draft) { d.b.AccountName = "" }, "/beneficiary_account_name required"},
-		"somebody to pay":              {standard, func(d *draft) { d.b.AccountName = "Amina" }, "/beneficiary_account_name forbidden"},
-		"a bank's name by phone":       {remittance, func(d *draft) { d.b.BankName = "Equity" }, "/beneficiary_bank_name forbidden"},
-		"no bank":                      {remittance, func(d *draft) { bank(d); d.b.BankName = "" }, "/beneficiary_bank_name required"},
-		"no account":                   {treasury, func(d *draft) { bank(d); d.b.AccountNumber = "" }, "/beneficiary_account_number required"},
-		"a long account":               {treasury, func(d *draft) { bank(d); d.b.AccountNumber = strings.Repeat("1", 35) }, "/beneficiary_account_number format"},
-		"signs in the account":         {treasury, func(d *draft) { bank(d); d.b.AccountNumber = "12-3" }, "/beneficiary_account_number format"},
-		"no code":                      {remittance, func(d *draft) { bank(d); d.b.BankCode = "" }, "/beneficiary_bank_code required"},
-		"a SWIFT code of nine signs":   {remittance, func(d *draft) { bank(d); d.b.SwiftCode = "EQBLKENA1" }, "/beneficiary_swift_code format"},
-		"no payee at the bank":         {treasury, func(d *draft) { bank(d); d.b.AccountName = "" }, "/beneficiary_account_name required"},
-		"a branch of more than a line": {remittance, func(d *draft) { bank(d); d.b.BankBranch = "a\nb" }, "/beneficiary_bank_branch format"},
+		"no amount":                    {standard, func(r *exchange.OrderRequest) { r.Crypto = money.Amount{} }, "/crypto_amount required"},
+		"two amounts":                  {standard, func(r *exchange.OrderRequest) { r.Fiat = money.Must(money.KES, "10") }, "/crypto_amount required"},
+		"cents":                        {standard, func(r *exchange.OrderRequest) { r.Crypto, r.Fiat = money.Amount{}, money.Must(money.KES, "10.50") }, "/fiat_amount precision"},
+		"shillings by a quote":         {treasury, func(r *exchange.OrderRequest) { r.Crypto, r.Fiat = money.Amount{}, money.Must(money.KES, "10") }, "/fiat_amount forbidden"},
+		"no stablecoin":                {standard, func(r *exchange.OrderRequest) { r.Crypto = money.Must(money.TRX, "10") }, "/asset enum"},
+		"no offer":                     {standard, func(r *exchange.OrderRequest) { r.OfferID = uuid.Nil }, "/offer_id required"},
+		"an offer":                     {treasury, func(r *exchange.OrderRequest) { r.OfferID = uuid.New() }, "/offer_id forbidden"},
+		"no quote":                     {custodial, func(r *exchange.OrderRequest) { r.QuoteID = uuid.Nil }, "/fx_rate_quote_id required"},
+		"a quote":                      {remittance, func(r *exchange.OrderRequest) { r.QuoteID = uuid.New() }, "/fx_rate_quote_id forbidden"},
+		"no network":                   {treasury, func(r *exchange.OrderRequest) { r.Network = "" }, "/network required"},
+		"no customer":                  {bought, func(r *exchange.OrderRequest) { r.CustomerID = uuid.Nil }, "/customer required"},
+		"no wallet":                    {custodial, func(r *exchange.OrderRequest) { r.FundWalletID = uuid.Nil }, "/wallet_id required"},
+		"the customer's wallet":        {bought, func(r *exchange.OrderRequest) { r.FundWalletID = uuid.New() }, "/wallet_id forbidden"},
+		"a wallet for a purchase":      {purchase, func(r *exchange.OrderRequest) { r.FundWalletID = uuid.New() }, "/wallet_id forbidden"},
+		"an address of a sale":         {standard, func(r *exchange.OrderRequest) { r.WalletAddress = "T" }, "/wallet_address forbidden"},
+		"an address for a customer":    {sold, func(r *exchange.OrderRequest) { r.WalletAddress = "T" }, "/wallet_address forbidden"},
+		"a phone for a customer":       {bought, func(r *exchange.OrderRequest) { r.Phone = "254712345678" }, "/payment_phone_number forbidden"},
+		"a refund for a customer":      {bought, func(r *exchange.OrderRequest) { r.RefundAddress = "T" }, "/refund_address forbidden"},
+		"a refund of a purchase":       {purchase, func(r *exchange.OrderRequest) { r.RefundAddress = "T" }, "/refund_address forbidden"},
+		"a refund beside the wallet":   {custodial, func(r *exchange.OrderRequest) { r.RefundAddress = "T" }, "/refund_address forbidden"},
+		"a bank":                       {standard, func(r *exchange.OrderRequest) { r.PayoutMethod = "bank" }, "/payment_method enum"},
+		"a pigeon":                     {remittance, func(r *exchange.OrderRequest) { r.PayoutMethod = "pigeon" }, "/payment_method enum"},
+		"a phone beside the bank":      {remittance, func(r *exchange.OrderRequest) { bank(r); r.Phone = "254712345678" }, "/payment_phone_number forbidden"},
+		"no phone":                     {remittance, func(r *exchange.OrderRequest) { r.Phone = "" }, "/payment_phone_number required"},
+		"no sender":                    {remittance, func(r *exchange.OrderRequest) { r.Sender.Name = "" }, "/sender_name required"},
+		"a sender":                     {standard, func(r *exchange.OrderRequest) { r.Sender.Name = "Jane" }, "/sender_name forbidden"},
+		"a long name":                  {remittance, func(r *exchange.OrderRequest) { r.Sender.Name = strings.Repeat("ä", 121) }, "/sender_name format"},
+		"two lines":                    {remittance, func(r *exchange.OrderRequest) { r.Sender.Name = "Jane\nRoe" }, "/sender_name format"},
+		"a country in small letters":   {remittance, func(r *exchange.OrderRequest) { r.Sender.Country = "gb" }, "/sender_country format"},
+		"a short phone":                {remittance, func(r *exchange.OrderRequest) { r.Sender.Phone = "447700" }, "/sender_phone format"},
+		"a long phone":                 {remittance, func(r *exchange.OrderRequest) { r.Sender.Phone = strings.Repeat("4", 16) }, "/sender_phone format"},
+		"letters":                      {remittance, func(r *exchange.OrderRequest) { r.Sender.Phone = "44770090012x" }, "/sender_phone format"},
+		"no payee":                     {remittance, func(r *exchange.OrderRequest) { r.Beneficiary.AccountName = "" }, "/beneficiary_account_name required"},
+		"somebody to pay":              {standard, func(r *exchange.OrderRequest) { r.Beneficiary.AccountName = "Amina" }, "/beneficiary_account_name forbidden"},
+		"a bank's name by phone":       {remittance, func(r *exchange.OrderRequest) { r.Beneficiary.BankName = "Equity" }, "/beneficiary_bank_name forbidden"},
+		"no bank":                      {remittance, func(r *exchange.OrderRequest) { bank(r); r.Beneficiary.BankName = "" }, "/beneficiary_bank_name required"},
+		"no account":                   {treasury, func(r *exchange.OrderRequest) { bank(r); r.Beneficiary.AccountNumber = "" }, "/beneficiary_account_number required"},
+		"a long account":               {treasury, func(r *exchange.OrderRequest) { bank(r); r.Beneficiary.AccountNumber = strings.Repeat("1", 35) }, "/beneficiary_account_number format"},
+		"signs in the account":         {treasury, func(r *exchange.OrderRequest) { bank(r); r.Beneficiary.AccountNumber = "12-3" }, "/beneficiary_account_number format"},
+		"no code":                      {remittance, func(r *exchange.OrderRequest) { bank(r); r.Beneficiary.BankCode = "" }, "/beneficiary_bank_code required"},
+		"a SWIFT code of nine signs":   {remittance, func(r *exchange.OrderRequest) { bank(r); r.Beneficiary.SwiftCode = "EQBLKENA1" }, "/beneficiary_swift_code format"},
+		"no payee at the bank":         {treasury, func(r *exchange.OrderRequest) { bank(r); r.Beneficiary.AccountName = "" }, "/beneficiary_account_name required"},
+		"a branch of more than a line": {remittance, func(r *exchange.OrderRequest) { bank(r); r.Beneficiary.BankBranch = "a\nb" }, "/beneficiary_bank_branch format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var d draft
-			d.r, d.s, d.b = complete(c.kind)
-			c.spoil(&d)
-			err := d.r.Check(c.kind, d.s, d.b)
+			r := complete(c.kind)
+			c.spoil(&r)
+			err := r.Check(c.kind)
 			e, ok := errors.AsType[*exchange.Error](err)
 			if !ok || len(e.Fields) != 1 || e.Fields[0].Pointer+" "+e.Fields[0].Code != c.want {
 				t.Errorf("%v, want %s alone", err, c.want)

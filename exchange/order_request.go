@@ -9,36 +9,36 @@ import (
 	"kivuko/exchange/money"
 )
 
-// OrderRequest is a request to open an order. Exactly one of Crypto and Fiat is set. The zero value of a field that
-// was added later means what requests before it meant.
+// OrderRequest is a request to open an order. Exactly one of Crypto and Fiat is set. It is written down only as the terms
+// of an intent, so that no payload of a flow has names or numbers of accounts.
 type OrderRequest struct {
-	ID            uuid.UUID    `json:"id"`
-	CustomerID    uuid.UUID    `json:"customer_id"`
-	OfferID       uuid.UUID    `json:"offer_id"`
-	Crypto        money.Amount `json:"crypto,omitzero"`
-	Fiat          money.Amount `json:"fiat,omitzero"`
-	WalletAddress string       `json:"wallet_address"` // of a purchase; empty: the customer's default wallet
-	Phone         string       `json:"phone"`          // digits of the number that pays or is paid; empty: the customer's own
-	ExpiresAt     time.Time    `json:"expires_at"`
+	ID            uuid.UUID
+	CustomerID    uuid.UUID
+	OfferID       uuid.UUID
+	Crypto        money.Amount
+	Fiat          money.Amount
+	WalletAddress string // of a purchase; empty: the customer's default wallet
+	Phone         string // digits of the number that pays or is paid; empty: the customer's own
+	ExpiresAt     time.Time
 	// ExpectedRate is the rate that the customer saw; zero accepts the offer's current rate.
-	ExpectedRate decimal.Decimal `json:"expected_rate,omitzero"`
+	ExpectedRate decimal.Decimal
 	// Seen is what the API read of the offer, so that the flow can be found by it from its start. The price comes
 	// from the offer as it is when the order is opened.
-	Seen SeenOffer `json:"seen,omitzero"`
+	Seen SeenOffer
 
-	Type     OrderType    `json:"type,omitempty"`     // empty: ON_RAMP_BUY
-	Subtype  OrderSubtype `json:"subtype,omitempty"`  // empty: the standard one of the type
-	OpenerID uuid.UUID    `json:"opener_id,omitzero"` // who asks, if not the customer
+	Type     OrderType    // empty: ON_RAMP_BUY
+	Subtype  OrderSubtype // empty: the standard one of the type
+	OpenerID uuid.UUID    // who asks, if not the customer
 
-	RefundAddress string    `json:"refund_address,omitempty"` // of a sale: where its crypto is returned to
-	FundWalletID  uuid.UUID `json:"fund_wallet_id,omitzero"`  // of a sale: the customer's wallet that funds it
-	PayoutMethod  string    `json:"payout_method,omitempty"`  // of a sale; empty: mobile money
-	Provider      string    `json:"provider,omitempty"`       // of a mobile money sale: who pays it out; set by the worker that opens it, and no term of the intent
-	QuoteID       uuid.UUID `json:"quote_id,omitzero"`        // of a sale without an offer: the quote that sets the rate
-	Network       Network   `json:"network,omitempty"`        // of a sale without an offer that is sent from outside
-	// HasParties is set when the sender and the beneficiary are stored beside the request, under its id. This keeps
-	// names and account numbers out of workflow histories.
-	HasParties bool `json:"has_parties,omitempty"`
+	RefundAddress string    // of a sale: where its crypto is returned to
+	FundWalletID  uuid.UUID // of a sale: the customer's wallet that funds it
+	PayoutMethod  string    // of a sale; empty: mobile money
+	Provider      string    // of a mobile money sale: who pays it out; set by the worker that opens it, and no term of the intent
+	QuoteID       uuid.UUID // of a sale without an offer: the quote that sets the rate
+	Network       Network   // of a sale without an offer that is sent from outside
+
+	Sender      Sender      // of a remittance
+	Beneficiary Beneficiary // of a remittance, and of every payout by bank
 }
 
 // Kind returns the request's row in the table of kinds.
@@ -54,9 +54,9 @@ func (r OrderRequest) Method() string {
 
 // SeenOffer is the part of an offer that never changes and by which its orders are found.
 type SeenOffer struct {
-	Network    Network     `json:"network"`
-	Asset      money.Asset `json:"asset"`
-	MerchantID uuid.UUID   `json:"merchant_id"`
+	Network    Network
+	Asset      money.Asset
+	MerchantID uuid.UUID
 }
 
 // Limits of the sender's and beneficiary's data.
@@ -70,8 +70,8 @@ const (
 )
 
 // Check checks a request against the rules of its kind: required and forbidden fields, and the format of personal
-// data. The store checks offers, wallets and quotes. CodeInvalid lists every field at fault.
-func (r OrderRequest) Check(k OrderKind, s Sender, b Beneficiary) error {
+// data. The store checks offers, wallets, quotes and countries. CodeInvalid lists every field at fault.
+func (r OrderRequest) Check(k OrderKind) error {
 	c := checker{}
 	c.amounts(r, k)
 	c.needs(k.Offer != "", r.OfferID != uuid.Nil, "/offer_id", k)
@@ -88,7 +88,7 @@ func (r OrderRequest) Check(k OrderKind, s Sender, b Beneficiary) error {
 	c.rule(!k.VendorOpens || r.RefundAddress == "", "/refund_address", "forbidden", "must be left out: only the customer may name it")
 	c.rule(!k.Custodial || r.RefundAddress == "", "/refund_address", "forbidden", "must be left out: the crypto returns to the wallet that funded the order")
 	c.method(r, k)
-	c.sender(k, s)
-	c.beneficiary(r, k, b)
+	c.sender(k, r.Sender)
+	c.beneficiary(r, k, r.Beneficiary)
 	return Invalid(c.bad...)
 }

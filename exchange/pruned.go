@@ -8,12 +8,10 @@ type Pruned struct {
 	ExpiredQuotes   int `json:"expired_quotes,omitempty"`
 	// WebhookDeliveries are deliveries that ended long ago.
 	WebhookDeliveries int `json:"webhook_deliveries,omitempty"`
-	// Parties are people whose order was never opened.
-	Parties int `json:"parties,omitempty"`
 	// Messages, Verifications and Challenges are messages to people that ended, one-time codes, and challenges of passkeys.
 	Messages      int `json:"messages,omitempty"`
 	Verifications int `json:"verifications,omitempty"`
 	Challenges    int `json:"challenges,omitempty"`
-	// Intents are those that were never used.
+	// Intents are those that were not used in time.
 	Intents int `json:"intents,omitempty"`
 }

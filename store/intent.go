@@ -61,7 +61,7 @@ const maxIntents = 50
 func (s *Store) SaveIntent(ctx context.Context, i exchange.Intent) (exchange.Intent, error) {
 	request := i.ID
 	i.CreatedAt = s.now()
-	i.ExpiresAt = i.CreatedAt.Add(exchange.IntentLife)
+	i.ExpiresAt = i.CreatedAt.Add(i.Kind.Life())
 	for n := range maxIntents {
 		if n > 0 {
 			i.ID = uuid.NewSHA1(request, fmt.Appendf(nil, "intent %d", n))

@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -72,6 +74,9 @@ func TestPurchasesAreWhatWasAskedFor(t *testing.T) {
 		"another asker":    fmt.Sprintf(`"opened_by": "%s"`, other.Vendor.ID),
 		"another offer":    fmt.Sprintf(`"offer_id": "%s"`, other.Offer.ID),
 		"another type":     `"order_type": "OFF_RAMP_SELL"`,
+		"another subtype":  `"order_subtype": "treasury_offramp"`,
+		"another phone":    `"payment_phone": "254799999999"`,
+		"a sender":         `"sender_name": "Somebody"`,
 		"another address":  `"wallet_address": "TOutsideAddressOfAThief00000000001"`,
 	})
 }
@@ -93,7 +98,68 @@ func TestSalesAreWhatWasAskedFor(t *testing.T) {
 		"another phone":          `"payment_phone": "254799999999"`,
 		"another refund address": `"refund_address": "TOutsideAddressOfAThief00000000001"`,
 		"a wallet that pays":     fmt.Sprintf(`"fund_wallet_id": "%s"`, m.CustomerWallet.ID),
+		"somebody to pay":        `"beneficiary": {"AccountName": "Somebody"}`,
 	})
+}
+
+// Where an intent leaves open who is paid, the database pays only the customer: its number, and its own wallets.
+func TestSalesPayTheCustomerWhereNothingElseWasAskedFor(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	m := storetest.NewSellers(t, s)
+	stranger := storetest.Wallet(t, s, storetest.User(t, s, exchange.RoleCustomer))
+	o := m.Sale(t, s, "10")
+	wantAsked(t, s, "orders", o.ID, fmt.Sprintf(`{"hold_id": null, "refund_address": "%s"}`, m.CustomerWallet.Address), nil)
+	wantAsked(t, s, "orders", o.ID, `{"hold_id": null, "refund_address": ""}`, map[string]string{
+		"another phone":            `"payment_phone": "254799999999"`,
+		"a stranger's wallet":      fmt.Sprintf(`"refund_address": "%s"`, stranger.Address),
+		"an address from outside":  `"refund_address": "TOutsideAddressOfAThief00000000001"`,
+		"a payout by bank":         `"payment_method": "bank"`,
+		"the terms of a bank sale": `"payment_method": "bank", "beneficiary": {"AccountName": "A Thief", "AccountNumber": "666"}`,
+	})
+}
+
+// Whoever changes, between the intent and the order, one thing about the people of a remittance is refused: the digest of the
+// intent covers them all.
+func TestABankSalePaysOnlyWhomItsIntentNames(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	o := storetest.NewSellers(t, s).RemittanceToBank(t, s)
+	intent, err := s.Intent(t.Context(), o.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := map[string]string{
+		"nobody to pay":               `"beneficiary": {}`,
+		"another sender":              `"sender_name": "A Thief"`,
+		"another country":             `"sender_country": "KE"`,
+		"another phone of the sender": `"sender_phone": "447700900999"`,
+		"a payout to a phone":         `"payment_method": "momo"`,
+		"another phone":               `"payment_phone": "254799999999"`,
+		"no remittance":               `"order_subtype": "standard_offramp"`,
+	}
+	stated := string(intent.Statement())
+	payee := reflect.ValueOf(&o.Beneficiary).Elem()
+	for i := range payee.NumField() {
+		name, was := payee.Type().Field(i).Name, payee.Field(i).String()
+		if was != "" && !strings.Contains(stated, `"`+was+`"`) {
+			t.Errorf("the intent does not state the payee's %s", name)
+		}
+		payee.Field(i).SetString("666")
+		changed, err := json.Marshal(o.Beneficiary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes["another "+name] = `"beneficiary": ` + string(changed)
+		payee.Field(i).SetString(was)
+	}
+	right, err := json.Marshal(o.Beneficiary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The names of members are read in any case, and the last one counts.
+	changes["a second number"] = `"beneficiary": ` + strings.Replace(string(right), "}", `, "accountnumber": "666"}`, 1)
+	wantAsked(t, s, "orders", o.ID, `{"hold_id": null}`, changes)
 }
 
 // The database makes no wallet that differs from what was asked for.

@@ -34,11 +34,10 @@ func (s *Store) OpenOffRamp(ctx context.Context, a exchange.Asked, operator stri
 		if !ok || !k.OffRamp() {
 			return exchange.Order{}, none, exchange.Errorf(exchange.CodeUnsupported, "Sales of type %s %s are not supported.", r.Type, r.Subtype)
 		}
-		sender, beneficiary, err := t.takeParties(ctx, r)
-		if err != nil {
+		if err := r.Check(k); err != nil {
 			return exchange.Order{}, none, err
 		}
-		if err := r.Check(k, sender, beneficiary); err != nil {
+		if err := t.served(ctx, r.Sender.Country); err != nil {
 			return exchange.Order{}, none, err
 		}
 		if err := t.notSuspended(ctx, r); err != nil {
@@ -48,12 +47,22 @@ func (s *Store) OpenOffRamp(ctx context.Context, a exchange.Asked, operator stri
 		if err != nil {
 			return exchange.Order{}, none, err
 		}
-		d.order.SenderName, d.order.SenderCountry, d.order.SenderPhone, d.order.Beneficiary = sender.Name, sender.Country, sender.Phone, beneficiary
 		if err := t.fitSale(ctx, &d.order, amountPointer(r)); err != nil {
 			return exchange.Order{}, none, err
 		}
 		return t.insertSale(ctx, d, by, a.IntentID)
 	})
+}
+
+const countryKnown = `SELECT $1 = '' OR EXISTS (SELECT FROM countries WHERE alpha2_code = $1 AND is_active)`
+
+// served refuses a sender from a country that we don't serve.
+func (t unitTx) served(ctx context.Context, country string) error {
+	var known bool
+	if err := t.Get(ctx, &known, countryKnown, country); err != nil {
+		return err
+	}
+	return require(known, "/sender_country", "not_found", "must be the code of an active country")
 }
 
 // saleDraft is a sale before it is opened, with the source of its price.
@@ -69,7 +78,8 @@ func (t unitTx) draftSale(ctx context.Context, r exchange.OrderRequest, k exchan
 	d := saleDraft{order: exchange.Order{
 		ID: r.ID, CustomerID: r.CustomerID, Type: k.Type, Subtype: k.Subtype, OpenedBy: r.OpenerID, FundWalletID: r.FundWalletID, QuoteID: r.QuoteID,
 		RefundAddress: r.RefundAddress, Status: exchange.OrderPending, StatusDetail: exchange.WaitDeposit, PaymentMethod: r.Method(),
-		PaymentPhone: exchange.Phone(r.Phone), ExpiresAt: r.ExpiresAt.UTC(), CreatedAt: now, UpdatedAt: now, Version: 1,
+		PaymentPhone: exchange.Phone(r.Phone), SenderName: r.Sender.Name, SenderCountry: r.Sender.Country, SenderPhone: r.Sender.Phone, Beneficiary: r.Beneficiary,
+		ExpiresAt: r.ExpiresAt.UTC(), CreatedAt: now, UpdatedAt: now, Version: 1,
 	}}
 	if r.ExpiresAt.IsZero() {
 		d.order.ExpiresAt = now.Add(exchange.OffRampLife)

@@ -131,7 +131,8 @@ func TestSalesAreRefused(t *testing.T) {
 		"funds of a stranger":    {func(r *exchange.OrderRequest) { r.FundWalletID = foreign.ID }, "", "/wallet_id not_found"},
 		"funds on another chain": {func(r *exchange.OrderRequest) { r.FundWalletID = elsewhere.ID }, "", "/wallet_id not_found"},
 		"an empty wallet":        {func(r *exchange.OrderRequest) { r.FundWalletID = m.CustomerWallet.ID }, exchange.CodeInsufficientFunds, "/wallet_id insufficient_funds"},
-		"parties that are lost":  {func(r *exchange.OrderRequest) { r.HasParties = true }, exchange.CodeExpired, ""},
+		"a sender":               {func(r *exchange.OrderRequest) { r.Sender.Name = "Jane Roe" }, "", "/sender_name forbidden"},
+		"somebody to pay":        {func(r *exchange.OrderRequest) { r.Beneficiary.AccountName = "Amina Otieno" }, "", "/beneficiary_account_name forbidden"},
 		"an absent customer":     {func(r *exchange.OrderRequest) { r.CustomerID = storetest.NewID(t) }, exchange.CodeConflict, ""},
 		"a vendor":               {func(r *exchange.OrderRequest) { r.CustomerID = m.Vendor.ID }, exchange.CodeForbidden, ""},
 	} {
@@ -385,59 +386,41 @@ func TestRefundAddressIsSetOnce(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
-// Parties are kept beside a request until its order takes them over, and no longer than clients retry.
-func TestParties(t *testing.T) {
+// A remittance has the sender and the beneficiary that its intent names, from a country that we serve, and no event or audit
+// row names them.
+func TestRemittancesNameTheirParties(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
 	m := storetest.NewSellers(t, s)
 	by := storetest.PrincipalOf(m.Customer)
-	r := saleOf(t, m)
-	r.Subtype, r.HasParties, r.Phone = exchange.RemittanceOffRamp, true, "254712345678"
-	sender := exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"}
-	payee := exchange.Beneficiary{AccountName: "Amina Otieno"}
 	if err := s.SeedCatalogs(ctx); err != nil {
 		t.Fatal(err)
 	}
+	remittance := func(country string) exchange.OrderRequest {
+		r := saleOf(t, m)
+		r.Subtype, r.Phone = exchange.RemittanceOffRamp, "254712345678"
+		r.Sender = exchange.Sender{Name: "Jane Roe", Country: country, Phone: "447700900123"}
+		r.Beneficiary = exchange.Beneficiary{AccountName: "Amina Otieno"}
+		return r
+	}
 	for _, inactive := range []string{"XX", "GB"} {
-		if err := s.SaveParties(ctx, r.ID, exchange.Sender{Country: inactive}, payee, by); blames(err) != "/sender_country not_found" {
+		if _, err := storetest.OpenOffRamp(ctx, s, remittance(inactive), by); blames(err) != "/sender_country not_found" {
 			t.Errorf("a country that we don't serve: %v", err)
 		}
 	}
 	storetest.Exec(t, s, `UPDATE countries SET is_active = true WHERE alpha2_code = 'GB'`)
-	if err := s.SaveParties(ctx, r.ID, sender, payee, storetest.PrincipalOf(m.Vendor)); err != nil {
-		t.Fatal(err)
-	}
-	_, err := storetest.OpenOffRamp(ctx, s, r, by)
-	wantFault(t, err, exchange.CodeExpired) // they belong to another requester
-	r.ID = storetest.NewID(t)
-	for range 2 {
-		if err := s.SaveParties(ctx, r.ID, sender, payee, by); err != nil {
-			t.Fatal(err)
-		}
-	}
+	r := remittance("GB")
 	o := twice(t, sameOrder, func() (exchange.Order, error) { return storetest.OpenOffRamp(ctx, s, r, by) })
 	stored, err := s.Order(ctx, store.Everything(), o.ID)
-	if err != nil || stored.SenderName != "Jane Roe" || stored.SenderPhone != "447700900123" || stored.Beneficiary.AccountName != "Amina Otieno" || stored.PaymentPhone != "254712345678" {
+	if err != nil || stored.SenderName != "Jane Roe" || stored.SenderCountry != "GB" || stored.SenderPhone != "447700900123" ||
+		stored.Beneficiary != r.Beneficiary || stored.PaymentPhone != "254712345678" {
 		t.Errorf("stored %+v, %v", stored, err)
 	}
-	rows := func() (n int) {
-		if err := storetest.Owner(t, s).QueryRowContext(ctx, `SELECT count(*) FROM order_parties`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	if n := rows(); n != 1 { // the vendor's
-		t.Errorf("%d rows of parties are left", n)
-	}
-	storetest.Exec(t, s, `ALTER TABLE order_parties DISABLE TRIGGER order_parties_same; UPDATE order_parties SET created_at = now() - interval '61 minutes'`)
-	if p, err := s.Prune(ctx, 10); err != nil || p.Parties != 1 || rows() != 0 {
-		t.Errorf("pruned %+v, %v", p, err)
-	}
-	for _, auditEvent := range []string{"Jane Roe", "447700900123", "Amina Otieno", "254712345678"} {
+	for _, secret := range []string{"Jane Roe", "447700900123", "Amina Otieno", "254712345678"} {
 		var found int
 		if err := storetest.Owner(t, s).QueryRowContext(ctx, `SELECT (SELECT count(*) FROM events WHERE payload::text LIKE '%' || $1 || '%')
-			+ (SELECT count(*) FROM audit_log a WHERE a::text LIKE '%' || $1 || '%')`, auditEvent).Scan(&found); err != nil || found != 0 {
-			t.Errorf("%d events or audit rows contain %q, %v", found, auditEvent, err)
+			+ (SELECT count(*) FROM audit_log a WHERE a::text LIKE '%' || $1 || '%')`, secret).Scan(&found); err != nil || found != 0 {
+			t.Errorf("%d events or audit rows contain %q, %v", found, secret, err)
 		}
 	}
 }

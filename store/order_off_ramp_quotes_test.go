@@ -230,15 +230,9 @@ func TestCustodialRemittances(t *testing.T) {
 	}
 	by := storetest.PrincipalOf(h.customer)
 	r := h.request(t, h.promised(t, h.customer, "10"))
-	r.Subtype, r.FundWalletID, r.Network, r.PayoutMethod, r.HasParties = exchange.CustodialRemittanceOffRamp, h.wallet.ID, "", exchange.PaymentMethodBank, true
-	parties := func() {
-		err := h.SaveParties(ctx, r.ID, exchange.Sender{Name: "Jane Roe", Country: "KE", Phone: "254711111111"},
-			exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Equity", AccountNumber: "0123456789", SwiftCode: "EQBLKENA"}, by)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	parties()
+	r.Subtype, r.FundWalletID, r.Network, r.PayoutMethod = exchange.CustodialRemittanceOffRamp, h.wallet.ID, "", exchange.PaymentMethodBank
+	r.Sender = exchange.Sender{Name: "Jane Roe", Country: "KE", Phone: "254711111111"}
+	r.Beneficiary = exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Equity", AccountNumber: "0123456789", SwiftCode: "EQBLKENA"}
 	_, err := storetest.OpenOffRamp(ctx, h.Store, r, by)
 	wantFault(t, err, exchange.CodeInsufficientFunds)
 	storetest.Deposit(t, h.Store, h.wallet.ID, usdt("10"))

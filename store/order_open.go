@@ -34,7 +34,7 @@ func (s *Store) OpenOrder(ctx context.Context, a exchange.Asked) (exchange.Order
 		if !ok || k.OffRamp() {
 			return exchange.Order{}, none, exchange.Errorf(exchange.CodeUnsupported, "Purchases of type %s %s are not supported.", r.Type, r.Subtype)
 		}
-		if err := r.Check(k, exchange.Sender{}, exchange.Beneficiary{}); err != nil {
+		if err := r.Check(k); err != nil {
 			return exchange.Order{}, none, err
 		}
 		offer, err := t.openOffer(ctx, r, k)

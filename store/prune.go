@@ -14,7 +14,7 @@ const (
 	failuresKept = 30 * 24 * time.Hour // of a counter that has had none since; the longest memory of Delays
 	messagesKept = 30 * 24 * time.Hour // after a message was stored, without its text, for questions about it
 	codesKept    = 7 * 24 * time.Hour
-	intentsKept  = 30 * 24 * time.Hour // after the expiry of one that was not used; the database keeps it nearly as long itself
+	intentsKept  = 15 * time.Minute // after the end of one that was not used; the database itself keeps it to its end
 )
 
 // Each statement takes only the oldest rows and skips locked ones.
@@ -38,19 +38,15 @@ DELETE FROM verifications WHERE id IN (
 	pruneChallenges = `
 DELETE FROM challenges WHERE id IN (
     SELECT id FROM challenges WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
-	pruneParties = `
-DELETE FROM order_parties WHERE id IN (
-    SELECT id FROM order_parties WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
 	pruneIntents = `
 DELETE FROM intents WHERE id IN (
     SELECT id FROM intents WHERE used_at IS NULL AND expires_at < $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
 // Prune deletes at most limit expired rows of each kind: sessions, counters of failed logins without recent failures,
-// idempotency keys older than the contract's promise, parties whose order was never opened, intents that were never used,
-// messages, codes and challenges that ended, and webhook deliveries that ended long ago. It marks unused quotes as expired.
-// Each kind has its own transaction, so that a busy one does not delay
-// the others.
+// idempotency keys older than the contract's promise, intents that can no longer be used, messages, codes and challenges
+// that ended, and webhook deliveries that ended long ago. It marks unused quotes as expired. Each kind has its own
+// transaction, so that a busy one does not delay the others.
 func (s *Store) Prune(ctx context.Context, limit int) (exchange.Pruned, error) {
 	var p exchange.Pruned
 	now := s.now()
@@ -62,7 +58,6 @@ func (s *Store) Prune(ctx context.Context, limit int) (exchange.Pruned, error) {
 		{&p.Sessions, pruneSessions, []any{now.Add(-sessionsKept), limit}},
 		{&p.LoginFailures, pruneFailures, []any{now.Add(-failuresKept), limit, now}},
 		{&p.IdempotencyKeys, pruneKeys, []any{now.Add(-keysKept), limit}},
-		{&p.Parties, pruneParties, []any{now.Add(-partiesKept), limit}},
 		{&p.Messages, pruneMessages, []any{now.Add(-messagesKept), limit}},
 		{&p.Verifications, pruneCodes, []any{now.Add(-codesKept), limit}},
 		{&p.Challenges, pruneChallenges, []any{now, limit}},

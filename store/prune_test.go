@@ -85,46 +85,56 @@ func TestPruneKeepsLocks(t *testing.T) {
 	}
 }
 
-// What was asked for and never carried out is deleted a month after its end. The database lets nothing else go: neither a younger
-// one, nor one that was used.
-func TestUnusedIntentsArePruned(t *testing.T) {
+// What was asked for and can no longer be carried out is deleted a quarter of an hour after its end, an order's an hour after it was
+// asked for: it names people. The database lets nothing else go, neither one that may still be used, nor one that was.
+func TestIntentsThatEndedUnusedArePruned(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), newClock()
-	const day = 24 * time.Hour
-	c.at.Store(time.Now().Add(-50 * day).UnixMilli()) // the database has a clock of its own
+	began := time.Now() // the database has a clock of its own
 	s := storetest.Open(t, storetest.URL(t), store.Options{Now: c.now})
 	by := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleCustomer))
-	ask := func() exchange.Asked {
-		a, err := storetest.Ask(ctx, s, exchange.IntendTransferCancel, uuid.New(), uuid.New(), nil, by)
+	ask := func(kind exchange.IntentKind, ago time.Duration) exchange.Asked {
+		c.at.Store(began.Add(-ago).UnixMilli())
+		a, err := storetest.Ask(ctx, s, kind, uuid.New(), uuid.New(), nil, by)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
-	used, lapsed, refused := ask(), ask(), ask()
+	const day = 24 * time.Hour
+	used := ask(exchange.IntendTransferCancel, 2*day)
 	if _, err := s.UseIntent(ctx, used, exchange.IntendTransferCancel); err != nil {
 		t.Fatal(err)
 	}
+	refused := ask(exchange.IntendTransferCancel, day+16*time.Minute)
 	if err := s.RefuseIntent(ctx, refused.IntentID, exchange.CodeForbidden); err != nil {
 		t.Fatal(err)
 	}
-	c.advance(21 * day)
-	young := ask()
-	c.advance(29 * day)
-	for i, want := range []int{1, 1, 0} {
-		if got, err := s.Prune(ctx, 1); err != nil || got.Intents != want {
+	all := map[string]struct {
+		asked          exchange.Asked
+		pruned, locked bool
+	}{
+		"used":           {used, false, true},
+		"refused":        {refused, true, false},
+		"lapsed":         {ask(exchange.IntendTransferCancel, day+16*time.Minute), true, false},
+		"just lapsed":    {ask(exchange.IntendTransferCancel, day+14*time.Minute), false, false},
+		"young":          {ask(exchange.IntendTransferCancel, day-time.Minute), false, true},
+		"a sale's":       {ask(exchange.IntendSale, 61*time.Minute), true, false},
+		"a purchase's":   {ask(exchange.IntendPurchase, 61*time.Minute), true, false},
+		"a young sale's": {ask(exchange.IntendSale, 44*time.Minute), false, true},
+	}
+	c.at.Store(began.UnixMilli())
+	for i, want := range []int{3, 1, 0} {
+		if got, err := s.Prune(ctx, 3); err != nil || got.Intents != want {
 			t.Errorf("round %d deleted %+v, %v", i+1, got, err)
 		}
 	}
-	for what, i := range map[string]struct {
-		asked exchange.Asked
-		kept  bool
-	}{"used": {used, true}, "young": {young, true}, "lapsed": {lapsed, false}, "refused": {refused, false}} {
-		if _, err := s.Intent(ctx, i.asked.IntentID); (err == nil) != i.kept {
+	for what, i := range all {
+		if _, err := s.Intent(ctx, i.asked.IntentID); (err != nil) != i.pruned {
 			t.Errorf("%s: %v", what, err)
 		}
 		_, err := storetest.Owner(t, s).ExecContext(ctx, `DELETE FROM intents WHERE id = $1`, i.asked.IntentID)
-		if (sqlState(err) == "KV002") != i.kept {
+		if (sqlState(err) == "KV002") != i.locked {
 			t.Errorf("%s is deleted by hand: %v", what, err)
 		}
 	}

@@ -83,7 +83,6 @@ wallets                     ru    rl     rl    ril    riu     -         -
 wallet_keys                 r     -      -     -      ri      -         -
 offers                      riu   ru     ru    ru     rl      -         -
 order_kinds                 r     r      r     r      r       -         -
-order_parties               ri    rud    r     r      r       -         -
 orders                      ru    riu    ru    ru     ru      r         -
 operator_commands           ri    ru     ru    r      r       -         -
 payment_attempts            rl    rl     riu   rl     rl      r         -
@@ -152,7 +151,6 @@ var updatable = map[string]string{
 	"webhook_keys":       "expires_at",
 	"webhook_relay":      "cursor",
 	"fx_quotes":          "consumed_at, object_id, object_type, status, superseded_by, updated_at, version",
-	"order_parties":      "created_at",
 	"collections":        "kept, refunded",
 	"c2b_payments":       "attempt_id, booked_at, disputed, exception_id, listed_at, object_id, object_type, party_hash, reference, status, notified_at, updated_at",
 	"payout_charges":     "fixed_at, reported",

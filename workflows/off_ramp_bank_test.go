@@ -15,17 +15,13 @@ import (
 
 // byBank has the order paid out by bank: a remittance to a beneficiary's account.
 func (w *saleHarness) byBank() {
-	ctx, by := w.t.Context(), storetest.PrincipalOf(w.market.Customer)
-	if err := w.store.SeedCatalogs(ctx); err != nil {
+	if err := w.store.SeedCatalogs(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 	storetest.Exec(w.t, w.store.Store, `UPDATE countries SET is_active = true WHERE alpha2_code = 'GB'`)
-	w.request.Subtype, w.request.HasParties, w.request.PayoutMethod = exchange.RemittanceOffRamp, true, exchange.PaymentMethodBank
-	err := w.store.SaveParties(ctx, w.request.ID, exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"},
-		exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Bank of Examples", BankCode: "01", AccountNumber: "0011223344"}, by)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.request.Subtype, w.request.PayoutMethod = exchange.RemittanceOffRamp, exchange.PaymentMethodBank
+	w.request.Sender = exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"}
+	w.request.Beneficiary = exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Bank of Examples", BankCode: "01", AccountNumber: "0011223344"}
 }
 
 // atBank has an officer confirm at the bank that the order was paid, with or without a notice to the flow.

@@ -23,7 +23,6 @@ func Prune(ctx workflow.Context) (activities.Pruned, error) {
 		all.IdempotencyKeys += p.IdempotencyKeys
 		all.ExpiredQuotes += p.ExpiredQuotes
 		all.WebhookDeliveries += p.WebhookDeliveries
-		all.Parties += p.Parties
 		all.Messages += p.Messages
 		all.Verifications += p.Verifications
 		all.Challenges += p.Challenges

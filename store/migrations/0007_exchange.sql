@@ -187,18 +187,6 @@ INSERT INTO order_kinds (order_type, order_subtype, offer, quoted, vendor_opens,
     ('OFF_RAMP_BUY', 'standard_offramp', 'BUY', false, true, false, false, false);
 CREATE TRIGGER order_kinds_same BEFORE INSERT OR UPDATE OR DELETE ON order_kinds FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
--- The sender and the beneficiary of a remittance, under the id of the request, until its order is opened: no flow
--- history then contains names and account numbers. The order deletes the row when it takes over its content.
-CREATE TABLE order_parties (
-    id          uuid        PRIMARY KEY,
-    owner_id    uuid        NOT NULL REFERENCES users (id),
-    sender      jsonb       NOT NULL CHECK (octet_length(sender::text) <= 2000),
-    beneficiary jsonb       NOT NULL CHECK (octet_length(beneficiary::text) <= 8000),
-    created_at  timestamptz NOT NULL
-);
-CREATE INDEX order_parties_created_idx ON order_parties (created_at);
-CREATE TRIGGER order_parties_same BEFORE UPDATE ON order_parties FOR EACH ROW EXECUTE FUNCTION refuse_change();
-
 CREATE TABLE orders (
     id               uuid            PRIMARY KEY,
     customer_id      uuid            NOT NULL REFERENCES users (id),

@@ -33,8 +33,8 @@ CREATE TABLE intents (
 CREATE INDEX intents_object_idx ON intents (object_id, created_at);
 CREATE INDEX intents_user_idx ON intents (user_id, created_at);
 CREATE INDEX intents_unused_idx ON intents (expires_at) WHERE used_at IS NULL;
--- One that was used is the evidence of what it opened. One that was not holds a person's data for nothing, and goes after a month.
-CALL refuse_when('intents', '_kept', 'DELETE', 'OLD.used_at IS NOT NULL OR OLD.created_at > now() - interval ''30 days''');
+-- One that was used is the evidence of what it opened. One that was not, and no longer can be, holds people's data for nothing.
+CALL refuse_when('intents', '_kept', 'DELETE', 'OLD.used_at IS NOT NULL OR OLD.expires_at > now()');
 CALL refuse_when('intents', '_kept_all', 'TRUNCATE');
 CALL same_columns('intents', 'id, kind, object_id, user_id, statement, digest, created_at, expires_at');
 CALL set_once('intents', 'used_at, used_by, refused_at, refusal');

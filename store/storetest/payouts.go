@@ -19,15 +19,11 @@ func (m Market) RemittanceToBank(t testing.TB, s *store.Store) exchange.Order {
 	Exec(t, s, `UPDATE countries SET is_active = true WHERE alpha2_code = 'GB'`)
 	r := exchange.OrderRequest{
 		ID: NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: money.Must(money.USDT, "10"), Type: exchange.OffRampSell,
-		Subtype: exchange.RemittanceOffRamp, HasParties: true, PayoutMethod: exchange.PaymentMethodBank,
+		Subtype: exchange.RemittanceOffRamp, PayoutMethod: exchange.PaymentMethodBank,
+		Sender:      exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"},
+		Beneficiary: exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Bank of Examples", BankCode: "01", AccountNumber: "0011223344"},
 	}
-	by := PrincipalOf(m.Customer)
-	err := s.SaveParties(t.Context(), r.ID, exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"},
-		exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Bank of Examples", BankCode: "01", AccountNumber: "0011223344"}, by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := OpenOffRamp(t.Context(), s, r, by)
+	o, err := OpenOffRamp(t.Context(), s, r, PrincipalOf(m.Customer))
 	if err != nil {
 		t.Fatalf("seed a remittance: %v", err)
 	}
