@@ -120,8 +120,8 @@ func (t unitTx) claimOf(ctx context.Context, orderID uuid.UUID) (exchange.Escrow
 	return readOne[exchange.EscrowClaim](ctx, t, "deposit of the order", payingClaim, orderID)
 }
 
-// OpenChainRefund opens a refund in crypto. An order whose crypto was taken fails in the same transaction and its
-// vendor's shillings are freed; CodeStateConflict while a payout of it may have paid. A completed order is returned
+// OpenChainRefund opens a refund in crypto. An order whose crypto was taken fails in the same transaction, and its
+// vendor's shillings are freed unless a payout was begun (see shillingsOfFailed); CodeStateConflict while one may have paid. A completed order is returned
 // without a refund. The money of an exception leaves suspense and is reserved in its wallet; CodeStateConflict when
 // the exception is settled or an alarm about the transaction is open, CodeUnsupported for money in a customer's or
 // merchant's wallet. A repeated call returns the existing refund.
@@ -164,7 +164,7 @@ func (s *Store) refundSale(ctx context.Context, t unitTx, r exchange.ChainRefund
 	if o, err = t.saveOrder(ctx, "order.failed", by, before, o); err != nil {
 		return refunded{}, none, err
 	}
-	posting, err := t.returnReservation(ctx, o)
+	posting, err := t.shillingsOfFailed(ctx, o)
 	if err != nil {
 		return refunded{}, none, err
 	}
@@ -176,6 +176,20 @@ func (s *Store) refundSale(ctx context.Context, t unitTx, r exchange.ChainRefund
 		f, err = t.stopClaimed(ctx, o, f)
 	}
 	return refunded{o, f}, posting, err
+}
+
+const payoutBegun = `SELECT EXISTS (SELECT FROM payment_attempts WHERE object_type = 'order' AND object_id = $1 AND direction = 'payout')`
+
+// shillingsOfFailed returns the reservation of a sale that fails, if no payout of it was begun. Otherwise the shillings stay
+// reserved: the operator reports successes after refusals, and such a payout stands instead of the refund, at the vendor's
+// cost. They are freed when the refund is final. Its signature is not enough: a transaction that no block takes expires, and
+// the payout may stand again.
+func (t unitTx) shillingsOfFailed(ctx context.Context, o exchange.Order) (exchange.Posting, error) {
+	var begun bool
+	if err := t.Get(ctx, &begun, payoutBegun, o.ID); err != nil || begun {
+		return exchange.Posting{}, err
+	}
+	return t.returnReservation(ctx, o)
 }
 
 const isClaimed = `SELECT EXISTS (SELECT FROM order_payouts WHERE id = $1 AND claimed)`

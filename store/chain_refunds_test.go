@@ -124,8 +124,8 @@ func agent(t *testing.T, s *store.Store) exchange.User {
 	return storetest.User(t, s, exchange.RoleTreasury)
 }
 
-// An order with a refused payout fails, its vendor gets its shillings back, and the crypto goes to the customer's
-// refund address, in one payment.
+// An order with a refused payout fails, the crypto goes to the customer's refund address, in one payment, and then its
+// vendor gets its shillings back.
 func TestRefusedSaleGoesBack(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -137,7 +137,7 @@ func TestRefusedSaleGoesBack(t *testing.T) {
 		t.Fatalf("the refund is %+v", r)
 	}
 	x.wantMoney(t, "10", "0", "10", "10")
-	wantOffer(t, x.s, x.m.Offer.ID, "258710.00", "2000.000000")
+	wantOffer(t, x.s, x.m.Offer.ID, "257416.45", "1990.000000")
 	if s := x.standing(t, r, exchange.RefundWaitsCoolOff); s.Until.Before(time.Now()) || s.Until.After(time.Now().Add(exchange.RefundCoolOff)) {
 		t.Errorf("it cools off until %s", s.Until)
 	}
@@ -156,6 +156,7 @@ func TestRefusedSaleGoesBack(t *testing.T) {
 		t.Errorf("the refund is %+v, %v", done, err)
 	}
 	x.wantMoney(t, "0", "0", "0", "0")
+	wantOffer(t, x.s, x.m.Offer.ID, "258710.00", "2000.000000")
 	if _, err := x.s.ReleaseEscrow(ctx, x.order.ID); err != nil {
 		t.Errorf("the address is not given back: %v", err)
 	}

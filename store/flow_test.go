@@ -65,7 +65,8 @@ func wantBooks(t *testing.T, s *store.Store) {
 		{"accounts below zero", `SELECT count(*) FROM ledger_accounts WHERE NOT may_go_below AND posted < held`},
 		{"gaps in the events of an object", `SELECT count(*) FROM (SELECT max(sequence) - count(*) AS gap FROM events GROUP BY object_type, object_id) x WHERE gap <> 0`},
 		{"ended orders that still reserve money", `SELECT count(*) FROM orders o JOIN holds h ON h.id = o.hold_id WHERE h.status = 'held'
-			AND o.status IN ('completed', 'cancelled', 'failed')`},
+			AND o.status IN ('completed', 'cancelled', 'failed') AND NOT EXISTS (SELECT FROM refunds r JOIN payment_attempts a ON a.object_id = o.id AND a.direction = 'payout'
+			WHERE r.order_id = o.id AND r.exception_id IS NULL AND r.status <> 'completed')`},
 		{"refunds beyond their collection", `SELECT count(*) FROM collections c WHERE refunded > amount OR refunded <> coalesce((SELECT sum(amount) FROM refunds
 			WHERE collection = c.receipt), 0)`},
 	} {

@@ -13,11 +13,12 @@ const provenOrderPayout = `SELECT ` + attemptColumns + ` FROM payment_attempts
 WHERE object_type = 'order' AND object_id = $1 AND direction = 'payout' AND status = 'succeeded' ORDER BY settled_at LIMIT 1`
 
 // KeepOrderPayout lets a payout stand that was proven after the order was given up: the payee keeps the shillings
-// instead of the crypto. The vendor pays for them and is owed the crypto, the refund ends with the payout's receipt,
-// and the exception for the double payment is settled. A repeated call returns the payout as it is.
+// instead of the crypto. The vendor pays for them out of the order's reservation and is owed the crypto, the refund ends
+// with the payout's receipt, and the exception for the double payment is settled. A repeated call returns the payout as it
+// is.
 //
 // CodeStateConflict while no attempt is proven, when the crypto has left or may have, and when an officer has settled
-// the exception in another way; CodeInsufficientFunds when the vendor has too few free shillings.
+// the exception in another way.
 func (s *Store) KeepOrderPayout(ctx context.Context, orderID uuid.UUID, by exchange.Principal) (exchange.OrderPayout, error) {
 	return change(ctx, s, "payout", orderID, func(ctx context.Context, t unitTx) (exchange.OrderPayout, exchange.Posting, error) {
 		var none exchange.Posting
@@ -47,7 +48,8 @@ func (s *Store) KeepOrderPayout(ctx context.Context, orderID uuid.UUID, by excha
 		if err := t.endCryptoRefund(ctx, o, a.Receipt, by); err != nil {
 			return before, none, err
 		}
-		return p, exchange.Posting{Entries: []exchange.Entry{{
+		reserved := exchange.HoldOp{Verb: exchange.HoldCapture, Hold: exchange.Hold{ID: o.HoldID}}
+		return p, exchange.Posting{Holds: []exchange.HoldOp{reserved}, Entries: []exchange.Entry{{
 			Key: "order:" + orderID.String() + ":kept", Kind: "order_payout.kept", ObjectType: "order", ObjectID: orderID,
 			Lines: exchange.Lines(
 				exchange.Debit(exchange.Owned(exchange.AccFiatBalance, o.VendorID, money.KES), o.Price.Vendor),

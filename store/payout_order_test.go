@@ -275,7 +275,7 @@ func TestLateSuccessStopsTheRefund(t *testing.T) {
 		t.Errorf("kept %+v", kept)
 	}
 	x.wantFloat(t, "998684", "0", "23", "0")
-	wantBalance(t, x.s, exchange.Owned(exchange.AccFiatBalance, x.m.Vendor.ID, money.KES), "298706.45", "258710")
+	wantBalance(t, x.s, exchange.Owned(exchange.AccFiatBalance, x.m.Vendor.ID, money.KES), "298706.45", "257416.45")
 	wantBalance(t, x.s, exchange.House(exchange.AccRounding, money.KES), "0.55", "0")
 	wantBalance(t, x.s, owed(x.e, money.USDT), "10", "10")
 	if r, err = x.s.Refund(ctx, r.ID); err != nil || r.Status != exchange.RefundCompleted || r.Receipt != obs.Receipt {
@@ -308,31 +308,59 @@ func (x *sale) cannotBeDecided(t *testing.T, a exchange.PaymentAttempt) {
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
-// A vendor who has spent the shillings can't pay for a payout that stands; nothing changes until then.
-func TestPayoutThatStandsNeedsTheVendorsShillings(t *testing.T) {
+// D15: the vendor can't spend the shillings of a sale whose payout may still prove true. They stay reserved until the
+// crypto has gone back for good; a signed refund that no block takes is not enough. The database refuses to free them.
+func TestD15_ShillingsStayWhileThePayoutMayProveTrue(t *testing.T) {
 	t.Parallel()
-	ctx, x := t.Context(), owing(t)
-	a := x.begun(t, 1)
-	x.refused(t, a)
+	for name, signed := range map[string]bool{"before the refund is signed": false, "after the signed refund expired": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, x := t.Context(), owing(t)
+			x.noCoolOff(t)
+			x.says(t)
+			a := x.begun(t, 1)
+			x.refused(t, a)
+			r := x.backing(t)
+			if signed {
+				p := x.standing(t, r, exchange.RefundReady).Payment
+				clears(t, x.s, p)
+				storetest.Gas(t, x.s, p.WalletID, trx("2"))
+				if _, err := x.s.RecordExpired(ctx, sign(t, x.s, p).ID, "too old"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wantOffer(t, x.s, x.m.Offer.ID, "257416.45", "1990.000000")
+			take := func(amount string) error {
+				return x.s.Post(ctx, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+					ID: storetest.NewID(t), Key: "elsewhere:" + amount, Account: exchange.Owned(exchange.AccFiatBalance, x.m.Vendor.ID, money.KES), Amount: kes(amount), ObjectType: "test", ObjectID: x.order.ID,
+				}}}})
+			}
+			if err := take("41290"); err != nil { // all that is free
+				t.Fatal(err)
+			}
+			wantFault(t, take("0.01"), exchange.CodeInsufficientFunds)
+			free := `UPDATE holds SET status = 'released' WHERE id = $1`
+			if _, err := storetest.Owner(t, x.s).ExecContext(ctx, free, x.order.HoldID); sqlState(err) != "KV002" {
+				t.Errorf("the database frees the shillings: %v", err)
+			}
+			if _, err := completeOrder(t, x.s, x.order.ID, a.ID, storetest.Paid(t, a.Amount)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := x.s.KeepOrderPayout(ctx, x.order.ID, storetest.By); err != nil {
+				t.Error(err)
+			}
+			wantBalance(t, x.s, exchange.Owned(exchange.AccFiatBalance, x.m.Vendor.ID, money.KES), "298706.45", "298706.45")
+			wantBooks(t, x.s)
+		})
+	}
+}
+
+// A sale that fails before a payout was begun frees its shillings at once.
+func TestShillingsOfAnUnbegunPayoutAreFree(t *testing.T) {
+	t.Parallel()
+	x := owing(t)
 	x.backing(t)
-	if _, err := completeOrder(t, x.s, x.order.ID, a.ID, storetest.Paid(t, a.Amount)); err != nil {
-		t.Fatal(err)
-	}
-	take := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
-		ID: storetest.NewID(t), Key: "elsewhere", Account: exchange.Owned(exchange.AccFiatBalance, x.m.Vendor.ID, money.KES), Amount: kes("41000"), ObjectType: "test", ObjectID: x.order.ID,
-	}}}}
-	if err := x.s.Post(ctx, take); err != nil {
-		t.Fatal(err)
-	}
-	_, err := x.s.KeepOrderPayout(ctx, x.order.ID, storetest.By)
-	wantFault(t, err, exchange.CodeInsufficientFunds)
-	if p := x.payout(t); p.Status != exchange.PayoutCancelled {
-		t.Errorf("the payout is %s", p.Status)
-	}
-	storetest.Shillings(t, x.s, x.m.Vendor.ID, kes("2000"))
-	if _, err := x.s.KeepOrderPayout(ctx, x.order.ID, storetest.By); err != nil {
-		t.Error(err)
-	}
+	wantOffer(t, x.s, x.m.Offer.ID, "258710.00", "2000.000000")
 	wantBooks(t, x.s)
 }
 

@@ -30,8 +30,26 @@ func (r *refundPayment) follow(ctx context.Context, t unitTx, to paymentStage, t
 	return err
 }
 
+// spend also frees the shillings that a sale's vendor kept reserved in case its payout had been made after all.
 func (r *refundPayment) spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
-	return t.spendReserved(ctx, p)
+	posting, lines, err := t.spendReserved(ctx, p)
+	if err != nil || !r.order.OffRamp() || r.refund.ExceptionID != uuid.Nil {
+		return posting, lines, err
+	}
+	if reserved, err := t.isHeld(ctx, r.order.HoldID); err != nil || !reserved {
+		return posting, lines, err
+	}
+	back, err := t.returnReservation(ctx, r.order)
+	posting.Holds = append(posting.Holds, back.Holds...)
+	return posting, lines, err
+}
+
+const holdIsHeld = `SELECT EXISTS (SELECT FROM holds WHERE id = $1 AND status = 'held')`
+
+func (t unitTx) isHeld(ctx context.Context, hold uuid.UUID) (bool, error) {
+	var held bool
+	err := t.Get(ctx, &held, holdIsHeld, hold)
+	return held, err
 }
 
 const refundTerms = `

@@ -44,7 +44,8 @@ CROSS JOIN LATERAL (
         AND l.entry_id IN (SELECT o.entry_id FROM ledger_lines o WHERE o.account_id IN (c.id, b.id))) s
 WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND (b.id IS NOT NULL OR w.purpose IN ('escrow', 'counterpart')) AND c.posted <> coalesce(b.posted, 0) + s.lies`
 
-// Crypto of a sale stays held when its order is over, until it has left the escrow address.
+// Crypto of a sale stays held when its order is over, until it has left the escrow address. So do the shillings of one that
+// failed after its payout was begun, until the refund is final.
 const needed = `
 SELECT h.key || ' of ' || h.object_type || ' ' || h.object_id || ' holds ' || h.amount FROM holds h
 WHERE h.status = 'held' AND h.amount > 0 AND NOT (
@@ -55,6 +56,8 @@ WHERE h.status = 'held' AND h.amount > 0 AND NOT (
     OR EXISTS (SELECT 1 FROM escrow_claims c WHERE c.hold_id = h.id AND c.taken + c.refunded + c.kept < c.amount)
     OR EXISTS (SELECT 1 FROM order_payouts p WHERE p.hold_id = h.id AND p.status = 'processing')
     OR (h.object_type = 'payment_exception' AND NOT EXISTS (SELECT 1 FROM chain_payments p WHERE p.hold_id = h.id AND p.status = 'completed'))
+    OR EXISTS (SELECT 1 FROM refunds r JOIN orders o ON o.id = r.order_id WHERE o.hold_id = h.id AND r.exception_id IS NULL AND r.status <> 'completed'
+        AND EXISTS (SELECT 1 FROM payment_attempts a WHERE a.object_type = 'order' AND a.object_id = o.id AND a.direction = 'payout'))
     OR EXISTS (SELECT 1 FROM refunds r WHERE r.id = h.object_id AND r.status IN ('pending', 'processing', 'needs_review'))
     OR EXISTS (SELECT 1 FROM payment_attempts p WHERE p.id = h.object_id AND p.direction = 'payout' AND p.status IN ('created', 'unknown', 'accepted')))`
 
