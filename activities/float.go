@@ -200,12 +200,16 @@ func (f *Float) addressed(m exchange.FloatMove) exchange.FloatMove {
 	return m
 }
 
+// moveWithin is how long after a step began to claim a movement it may be asked for. An officer may settle it soon after.
+const moveWithin = 2 * time.Minute
+
 // SubmitFloatMove asks the operator for a movement, at most once, because the operator accepts no id of ours here. Before the
 // call the row is set to unknown, so that a later run does not ask again. The status stays created, and nothing is asked, while
-// the database is not released.
+// the database is not released. A run that hung after it claimed the movement asks for nothing.
 func (f *Float) SubmitFloatMove(ctx context.Context, id uuid.UUID) (FloatMoveStep, error) {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
+	until := f.Now().Add(moveWithin)
 	m, first, err := f.Store.ClaimFloatMove(ctx, f.addressed(exchange.FloatMove{ID: id}))
 	if exchange.CodeOf(err) == exchange.CodeSuspended { // another run asks when the database is released
 		m, err = f.Store.FloatMove(ctx, id)
@@ -217,7 +221,7 @@ func (f *Float) SubmitFloatMove(ctx context.Context, id uuid.UUID) (FloatMoveSte
 	var s exchange.Submission
 	switch {
 	case first:
-		s = f.Operator.MoveFloat(ctx, f.addressed(m))
+		s = f.move(ctx, m, until)
 		leave(ctx, s)
 	case m.Status == exchange.FloatUnknown && activity.HasHeartbeatDetails(ctx):
 		var h submissionDetails
@@ -230,6 +234,16 @@ func (f *Float) SubmitFloatMove(ctx context.Context, id uuid.UUID) (FloatMoveSte
 	}
 	m, err = keep(ctx, f.Store.RecordFloatSubmission, id, s)
 	return stepOf(m), Failure(ctx, err)
+}
+
+// move asks for a movement, unless its time is over.
+func (f *Float) move(ctx context.Context, m exchange.FloatMove, until time.Time) exchange.Submission {
+	if isOver(f.Now(), until) {
+		return notSent()
+	}
+	ctx, cancel := bounded(ctx, f.Now(), until)
+	defer cancel()
+	return f.Operator.MoveFloat(ctx, f.addressed(m))
 }
 
 // CheckFloatMoveInput asks for a check of a movement. Ask also queries the operator. Questions is the number of queries.

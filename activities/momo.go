@@ -47,12 +47,13 @@ type Momo struct {
 }
 
 // PromptInput asks for the n-th prompt of an order or another object, 1 for the first. Home is the flow that its callbacks
-// wake.
+// wake. Nothing is sent after Until, if it is set: a step that hung must not ask for money that its flow has given up.
 type PromptInput struct {
 	OrderID uuid.UUID           `json:"order_id,omitzero"`
 	Object  exchange.MomoObject `json:"object,omitzero"` // instead of an order
 	N       int                 `json:"n"`
 	Home    string              `json:"home"`
+	Until   time.Time           `json:"until,omitzero"`
 }
 
 // of is what the money is collected for.
@@ -101,7 +102,7 @@ func (m *Momo) PromptPayer(ctx context.Context, in PromptInput) (Submitted, erro
 	var s Submitted
 	if created {
 		stored.CallbackToken = token
-		s, err = keepSubmission(ctx, m.Store, stored.ID, m.Operator.SubmitCollection(ctx, stored))
+		s, err = keepSubmission(ctx, m.Store, stored.ID, m.send(ctx, stored, in.Until))
 	} else {
 		s, err = m.remembered(ctx, stored)
 	}
@@ -109,6 +110,33 @@ func (m *Momo) PromptPayer(ctx context.Context, in PromptInput) (Submitted, erro
 		return Submitted{}, Failure(ctx, err)
 	}
 	return s, Failure(ctx, m.Store.SetCollectionDetail(ctx, of, waitsFor(s)))
+}
+
+// send sends a prompt, unless its time is over.
+func (m *Momo) send(ctx context.Context, a exchange.PaymentAttempt, until time.Time) exchange.Submission {
+	if isOver(m.Now(), until) {
+		return notSent()
+	}
+	ctx, cancel := bounded(ctx, m.Now(), until)
+	defer cancel()
+	return m.Operator.SubmitCollection(ctx, a)
+}
+
+// isOver reports whether the time in which something may be sent is over; a zero time never is.
+func isOver(now, until time.Time) bool { return !until.IsZero() && now.After(until) }
+
+// notSent is the outcome of a request whose time was over before it was sent.
+func notSent() exchange.Submission {
+	return exchange.Submission{State: exchange.Refused, Code: string(exchange.ClassOverdue), Class: exchange.ClassBusy, Text: "not sent in time"}
+}
+
+// bounded ends a request to the operator at a time that was fixed before, if it is not zero: the process may be suspended
+// after it has looked at the clock, and the driver sends nothing when the context has ended.
+func bounded(ctx context.Context, now, until time.Time) (context.Context, context.CancelFunc) {
+	if until.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, until.Sub(now))
 }
 
 // waitsFor returns what an object waits for after its payer was prompted.

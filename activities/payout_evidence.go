@@ -70,7 +70,7 @@ func (p *Payouts) sentAgain(ctx context.Context, in SubmitPayoutInput, a exchang
 	if in.overdue(p.Now()) {
 		return again{submission: unknown}, nil
 	}
-	s, err := p.resend(ctx, a)
+	s, err := p.resend(ctx, a, in.Until)
 	if err != nil || s.State != exchange.Accepted {
 		return again{submission: unknown}, err
 	}
@@ -80,15 +80,21 @@ func (p *Payouts) sentAgain(ctx context.Context, in SubmitPayoutInput, a exchang
 // resend sends a payout with an unknown outcome again under its own id, while the operator certainly remembers the id. Any
 // answer but an acceptance leaves the outcome unknown: a refusal may be of the repetition only, after the first request was
 // accepted. What stops a first request stops this one too, which may be the first that arrives: the payout is then only
-// queried. Once nothing stops it, a check sends it, or proves it unpaid, so that another try begins.
-func (p *Payouts) resend(ctx context.Context, a exchange.PaymentAttempt) (exchange.Submission, error) {
+// queried. Once nothing stops it, a check sends it, or proves it unpaid, so that another try begins. It is not sent after a
+// time, if one is given.
+func (p *Payouts) resend(ctx context.Context, a exchange.PaymentAttempt, until time.Time) (exchange.Submission, error) {
 	unknown := exchange.Submission{State: exchange.Unknown}
-	if !p.Operator.Capabilities().PayoutIdempotent || p.Now().Sub(a.CreatedAt) >= resubmitFor {
+	if forgets := a.CreatedAt.Add(resubmitFor); until.IsZero() || forgets.Before(until) {
+		until = forgets
+	}
+	if !p.Operator.Capabilities().PayoutIdempotent || !p.Now().Before(until) {
 		return unknown, nil
 	}
 	if stopped, err := p.Store.PayoutStopped(ctx, a.Object, p.Provider); err != nil || stopped {
 		return unknown, err
 	}
+	ctx, cancel := bounded(ctx, p.Now(), until)
+	defer cancel()
 	if s := p.Operator.SubmitPayout(ctx, addressed(p.CallbackKey, a)); s.State == exchange.Accepted {
 		return s, nil
 	}

@@ -104,9 +104,7 @@ type SubmitPayoutInput struct {
 }
 
 // overdue reports whether nothing may be sent any more.
-func (in SubmitPayoutInput) overdue(now time.Time) bool {
-	return !in.Until.IsZero() && now.After(in.Until)
-}
+func (in SubmitPayoutInput) overdue(now time.Time) bool { return isOver(now, in.Until) }
 
 // PayoutStep is the result of a step of a payout attempt.
 type PayoutStep struct {
@@ -194,9 +192,11 @@ func (p *Payouts) begin(ctx context.Context, in SubmitPayoutInput, fresh exchang
 	case stored.CallbackToken == "": // another run wrote it a moment ago, and may be sending it
 		return p.resume(ctx, in, stored)
 	case in.overdue(p.Now()): // this run hung after it wrote the row, and has sent nothing
-		return p.kept(ctx, stored, exchange.Submission{State: exchange.Refused, Code: string(exchange.ClassOverdue), Class: exchange.ClassBusy, Text: "not sent in time"})
+		return p.kept(ctx, stored, notSent())
 	}
-	return p.kept(ctx, stored, p.Operator.SubmitPayout(ctx, stored))
+	sending, cancel := bounded(ctx, p.Now(), in.Until)
+	defer cancel()
+	return p.kept(ctx, stored, p.Operator.SubmitPayout(sending, stored))
 }
 
 // suspended returns why nothing was sent: the database is not released, the breaker is open, or another payout is on trial.
@@ -327,7 +327,7 @@ func (p *Payouts) ask(ctx context.Context, e *momo.Evidence) (bool, error) {
 	}
 	a := e.Attempt
 	if a.Status == exchange.AttemptUnknown && momo.Judge(*e).Unheard {
-		s, err := p.resend(ctx, a)
+		s, err := p.resend(ctx, a, time.Time{})
 		if err == nil && s.State == exchange.Accepted {
 			_, err = keepSubmission(ctx, p.Store, a.ID, s)
 		}

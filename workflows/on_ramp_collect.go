@@ -86,7 +86,7 @@ func (f *onRamp) prompt(ctx workflow.Context) {
 // counts as open; the step itself never sends a prompt twice.
 func (f *onRamp) submit(ctx workflow.Context, n int) {
 	p := f.prompts[n-1]
-	in := activities.PromptInput{OrderID: f.order.OrderID, N: n, Home: f.id}
+	in := activities.PromptInput{OrderID: f.order.OrderID, N: n, Home: f.id, Until: f.order.ExpiresAt}
 	s, err := step(ctx, rail, "Prompt the payer", momo.PromptPayer, in)
 	p.since = workflow.Now(ctx)
 	p.open, p.unsure = err != nil || s.State != exchange.Refused, err != nil

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -136,11 +137,23 @@ func (c *Client) send(ctx context.Context, to endpoint, token string, body []byt
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
+	if err := timeIsOver(ctx); err != nil {
+		return reply{}, &notSentError{err: fmt.Errorf("%s: %w", to, err)}
+	}
 	r, err := c.do(req)
 	if err != nil {
 		return reply{}, fmt.Errorf("%s: %w", to, err)
 	}
 	return r, nil
+}
+
+// timeIsOver returns why a request must not be sent any more. It compares the time of day: the timer of a context stands
+// still while the machine is suspended.
+func timeIsOver(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok && !time.Now().Round(0).Before(end.Round(0)) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // do performs one HTTP exchange and reads the limited response. Errors contain neither headers nor bodies.

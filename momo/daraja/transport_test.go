@@ -153,6 +153,11 @@ func TestTokenFailures(t *testing.T) {
 	}
 }
 
+// overslept is the context of a process that was suspended until after its deadline: the timer that ends it stood still.
+type overslept struct{ context.Context }
+
+func (overslept) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
+
 // TestBrokenConnections: a failure before the first byte is a refusal, after it the outcome is unknown.
 func TestBrokenConnections(t *testing.T) {
 	t.Run("dropped", func(t *testing.T) {
@@ -188,6 +193,17 @@ func TestBrokenConnections(t *testing.T) {
 		s := c.ask(ctx, endpointPayout)
 		if s.State != exchange.Unknown || !errors.Is(s.Cause, context.Canceled) {
 			t.Errorf("got %+v", s)
+		}
+	})
+	t.Run("its time is over", func(t *testing.T) {
+		g, c := newGateway(t)
+		g.says(200, "{}")
+		c.ask(t.Context(), endpointPrompt) // fetches the token
+		before := len(g.asked())
+		for _, at := range []endpoint{endpointPrompt, endpointPayout, endpointReversal} {
+			if s := c.ask(overslept{t.Context()}, at); s.State != exchange.Refused || s.Code != "not_sent" || len(g.asked()) != before {
+				t.Errorf("%s: sent %d times, got %+v", at, len(g.asked())-before, s)
+			}
 		}
 	})
 	t.Run("never connected", func(t *testing.T) {
