@@ -70,7 +70,7 @@ func bankPayoutWire(b exchange.BankPayout) wireBankPayout {
 	payee := b.Order.Beneficiary
 	w := wireBankPayout{
 		OrderID: b.OrderID, Status: string(b.Status), StatusDetail: b.WaitsFor(), Amount: b.Amount.String(), Currency: string(b.Amount.Asset()),
-		Reference:   b.Order.PaymentReference(),
+		Reference:   b.Order.PaymentReference,
 		AccountName: payee.AccountName, AccountNumber: payee.AccountNumber, BankName: payee.BankName, BankCode: optText(payee.BankCode),
 		BankBranch: optText(payee.BankBranch), BankAddress: optText(payee.BankAddress), SwiftCode: optText(payee.SwiftCode),
 		SenderName: optText(b.Order.SenderName), SenderCountry: optText(b.Order.SenderCountry), Second: b.SecondNeeded,

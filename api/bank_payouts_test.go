@@ -49,7 +49,7 @@ func TestOfficerPaysByBank(t *testing.T) {
 	}
 	b := e.do(get, bankPath+"/"+o.ID.String(), nil, officer.auth()).want(http.StatusOK).object()
 	for name, want := range map[string]any{
-		"order_id": o.ID.String(), "status": "processing", "status_detail": "bank", "amount": "1293.00", "currency": "KES", "payment_reference": o.PaymentReference(),
+		"order_id": o.ID.String(), "status": "processing", "status_detail": "bank", "amount": "1293.00", "currency": "KES", "payment_reference": o.PaymentReference,
 		"beneficiary_account_name": "Amina Otieno", "beneficiary_account_number": "0011223344", "beneficiary_bank_name": "Bank of Examples",
 		"beneficiary_bank_code": "01", "beneficiary_swift_code": nil, "sender_name": "Jane Roe", "second_person_required": false, "bank_reference": nil,
 	} {

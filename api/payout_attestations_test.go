@@ -35,7 +35,7 @@ func sendUnheard(t *testing.T, s *store.Store, m storetest.Market) uuid.UUID {
 	o := storetest.TakeCrypto(t, s, m.Sale(t, s, "10"))
 	id := newID()
 	a, err := s.BeginPayout(t.Context(), exchange.OrderObject(o.ID), exchange.PaymentAttempt{
-		ID: id, Provider: "daraja", Reference: o.PaymentReference(), CallbackToken: id.String(), WorkflowID: exchange.OffRampFlow(o.ID),
+		ID: id, Provider: "daraja", Reference: o.PaymentReference, CallbackToken: id.String(), WorkflowID: exchange.OffRampFlow(o.ID),
 	})
 	if err == nil {
 		_, err = s.RecordSubmission(t.Context(), a.ID, exchange.Submission{State: exchange.Accepted})

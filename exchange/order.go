@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -179,6 +180,8 @@ type Order struct {
 	UpdatedAt       time.Time
 	DeletedAt       time.Time
 	Version         int64
+
+	PaymentReference string // what the payer reads on the prompt, and officers put on a payment by bank
 }
 
 // Beneficiary is the final payee of a remittance, by bank or by mobile money.
@@ -204,11 +207,21 @@ func (o Order) Kind() OrderKind {
 	return k
 }
 
-// PaymentReference is what the payer reads on the prompt: "KVK" and the last nine characters of the order's id, which
-// are random. Twelve characters are the operator's limit.
-func (o Order) PaymentReference() string {
-	hex := o.ID.String()
-	return "KVK" + upper(hex[len(hex)-9:])
+// PaymentReferences are the references that an order may get, in their order: "KVK" and nine hexadecimal digits. The first
+// are the last digits of the order's id, which are random; the others derive from the id. Twelve characters are the
+// operator's limit, and 36 bits are few enough that two orders may meet, so an order takes the first that no other has.
+func PaymentReferences(order uuid.UUID) []string {
+	const draws = 8
+	all := make([]string, draws)
+	for n := range all {
+		from := order
+		if n > 0 {
+			from = uuid.NewSHA1(order, fmt.Appendf(nil, "kivuko payment reference %d", n))
+		}
+		hex := from.String()
+		all[n] = "KVK" + upper(hex[len(hex)-9:])
+	}
+	return all
 }
 
 func upper(s string) string {

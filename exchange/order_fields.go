@@ -67,6 +67,7 @@ var orderFields = []OrderField{
 	{Column: "payment_method", Value: func(o *Order) any { return o.PaymentMethod }, Event: known("payment_method")},
 	{Column: "payment_phone", Value: func(o *Order) any { return o.PaymentPhone }, Event: known("payment_phone_number")},
 	{Column: "hold_id", Value: func(o *Order) any { return o.HoldID }, Write: OrderChanges},
+	{Column: "payment_reference", Value: func(o *Order) any { return o.PaymentReference }},
 	{Column: "payment_txn_id", Value: func(o *Order) any { return o.PaymentTxnID }, Write: OrderChanges},
 	{Column: "tx_hash", Value: func(o *Order) any { return o.TxHash }, Write: OrderChanges, Event: known("blockchain_txn_hash")},
 	{Column: "merchant_request", Value: func(o *Order) any { return o.MerchantRequest }, Write: OrderChanges},

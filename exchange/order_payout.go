@@ -58,6 +58,8 @@ type OrderPayout struct {
 	// PaidBy is the attempt that paid it; zero for a bank payout and before the payment.
 	PaidBy  uuid.UUID
 	Receipt string // the operator's receipt, or the bank's reference
+	// Reference is the order's, which the payment carries.
+	Reference string
 	// RefusedCode is the code of the last definite refusal, or "bank".
 	RefusedCode string
 	// Doubted is set for good once an attempt had an unknown outcome. A refund of the order then needs a second

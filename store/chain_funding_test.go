@@ -140,7 +140,7 @@ func TestDatabaseGuardsFunding(t *testing.T) {
 		"cancelled while its crypto is held": `UPDATE chain_payments SET status = 'parked', version = version + 1 WHERE object_id = 'ORDER';
 			UPDATE chain_payments SET status = 'cancelled', version = version + 1 WHERE object_id = 'ORDER';` + cancelled,
 		"opened without its payment": `INSERT INTO orders SELECT (jsonb_populate_record(o, jsonb_build_object('id', '` + id.String() + `'::uuid, 'intent_id', '` + intent.String() + `'::uuid,
-			'hold_id', gen_random_uuid()))).* FROM orders o WHERE id = 'ORDER'`,
+			'hold_id', gen_random_uuid(), 'payment_reference', 'KVK000000001'))).* FROM orders o WHERE id = 'ORDER'`,
 	} {
 		tx, err := storetest.Owner(t, x.s).BeginTx(ctx, nil)
 		if err != nil {

@@ -32,7 +32,7 @@ func (x *sale) tries(t *testing.T) exchange.PaymentAttempt {
 	t.Helper()
 	id := storetest.NewID(t)
 	a, err := x.s.BeginPayout(t.Context(), exchange.OrderObject(x.order.ID), exchange.PaymentAttempt{
-		ID: id, Provider: "daraja", Reference: x.order.PaymentReference(), CallbackToken: "token-" + id.String(), WorkflowID: "off-ramp:" + x.order.ID.String(),
+		ID: id, Provider: "daraja", Reference: x.order.PaymentReference, CallbackToken: "token-" + id.String(), WorkflowID: "off-ramp:" + x.order.ID.String(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -168,7 +168,7 @@ func TestDatabaseKnowsTheTypesOfObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
-			VALUES (gen_random_uuid(), $1, $2, $3, 'daraja', 'created', 'KES', $4, $5, 'X', now())`, c.direction, c.kind, o.ID, o.Price.Fiat.Decimal(), o.PaymentPhone.Digits())
+			VALUES (gen_random_uuid(), $1, $2, $3, 'daraja', 'created', 'KES', $4, $5, $6, now())`, c.direction, c.kind, o.ID, o.Price.Fiat.Decimal(), o.PaymentPhone.Digits(), o.PaymentReference)
 		_ = tx.Rollback()
 		if got := sqlState(err); got != c.want {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -189,7 +189,8 @@ func TestDatabaseGuardsCollectionsOfAnyObject(t *testing.T) {
 	}
 	attempt := func(kind string, object uuid.UUID, direction, amount, phone string) string {
 		return `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
-			VALUES (gen_random_uuid(), '` + direction + `', '` + kind + `', '` + object.String() + `', 'daraja', 'created', 'KES', ` + amount + `, '` + phone + `', 'X', now());`
+			VALUES (gen_random_uuid(), '` + direction + `', '` + kind + `', '` + object.String() + `', 'daraja', 'created', 'KES', ` + amount + `, '` + phone + `',
+				coalesce((SELECT payment_reference FROM orders WHERE id = '` + object.String() + `'), 'X'), now());`
 	}
 	price, phone := o.Price.Fiat.String(), o.PaymentPhone.Digits()
 	collect := func(named string, a exchange.PaymentAttempt, of exchange.MomoObject) string {

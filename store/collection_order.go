@@ -19,7 +19,7 @@ type orderCollection struct {
 
 func collectableOrder(o exchange.Order) exchange.Collectable {
 	return exchange.Collectable{
-		Object: exchange.OrderObject(o.ID), Amount: o.Price.Fiat, Phone: o.PaymentPhone, Reference: o.PaymentReference(),
+		Object: exchange.OrderObject(o.ID), Amount: o.Price.Fiat, Phone: o.PaymentPhone, Reference: o.PaymentReference,
 		Status: string(o.Status), Detail: o.StatusDetail, Waits: o.Status == exchange.OrderPending && !o.OffRamp(),
 	}
 }

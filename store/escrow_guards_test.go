@@ -116,7 +116,7 @@ func TestSalesShowTheirOwnAddress(t *testing.T) {
 	const copied = `INSERT INTO holds SELECT (jsonb_populate_record(h, jsonb_build_object('id', 'NEW_HOLD'::uuid, 'key', 'copied', 'object_id', 'NEW_ORDER'::uuid))).*
 			FROM holds h WHERE id = (SELECT hold_id FROM orders WHERE id = 'SOLD');
 		INSERT INTO orders SELECT (jsonb_populate_record(o, jsonb_build_object('id', 'NEW_ORDER'::uuid, 'intent_id', 'NEW_INTENT'::uuid, 'hold_id', 'NEW_HOLD'::uuid, 'wallet_address', 'SHOWN'::text,
-			'escrow_address', 'SHOWN'::text))).* FROM orders o WHERE id = 'SOLD';`
+			'escrow_address', 'SHOWN'::text, 'payment_reference', 'KVK000000001'))).* FROM orders o WHERE id = 'SOLD';`
 	const lent = `INSERT INTO deposit_waits (id, wallet_id, workflow_id, created_at) VALUES (gen_random_uuid(), 'BORROWED', 'x', now());
 		INSERT INTO escrow_leases (id, wallet_id, order_id, leased_at) VALUES (gen_random_uuid(), 'BORROWED', 'NEW_ORDER', now());`
 	ids := func(shown string) map[string]string {

@@ -57,7 +57,7 @@ func TestSalesThatWaitForFloat(t *testing.T) {
 		t.Helper()
 		id := uuid.NewSHA1(one, fmt.Appendf(nil, "try %d", try))
 		a, err := s.BeginPayout(ctx, exchange.OrderObject(one), exchange.PaymentAttempt{
-			ID: id, Provider: operator, Reference: exchange.Order{ID: one}.PaymentReference(), CallbackToken: id.String(), WorkflowID: exchange.OffRampFlow(one),
+			ID: id, Provider: operator, Reference: exchange.PaymentReferences(one)[0], CallbackToken: id.String(), WorkflowID: exchange.OffRampFlow(one),
 		})
 		if err != nil {
 			t.Fatal(err)

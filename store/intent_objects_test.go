@@ -66,7 +66,7 @@ func TestPurchasesAreWhatWasAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantAsked(t, s, "orders", o.ID, `{"hold_id": null}`, map[string]string{
+	wantAsked(t, s, "orders", o.ID, `{"hold_id": null, "payment_reference": "KVK000000001"}`, map[string]string{
 		"more crypto":      `"crypto_amount": 11`,
 		"another coin":     `"asset": "USDC"`,
 		"another rate":     `"rate": 1`,
@@ -93,7 +93,7 @@ func TestSalesAreWhatWasAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantAsked(t, s, "orders", o.ID, `{"hold_id": null}`, map[string]string{
+	wantAsked(t, s, "orders", o.ID, `{"hold_id": null, "payment_reference": "KVK000000001"}`, map[string]string{
 		"less crypto":            `"crypto_amount": 1`,
 		"another phone":          `"payment_phone": "254799999999"`,
 		"another refund address": `"refund_address": "TOutsideAddressOfAThief00000000001"`,

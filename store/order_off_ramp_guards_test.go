@@ -85,6 +85,7 @@ func TestSalesOfNoKindAreNotWritten(t *testing.T) {
 		"the same address twice": {map[string]any{}, "orders_hold_key"},
 	} {
 		id := storetest.NewID(t)
+		c.change["payment_reference"] = "KVK000000001"
 		c.change["id"], c.change["intent_id"] = id, storetest.CopyIntent(t, s, "orders", o.ID, id)
 		change, err := json.Marshal(c.change)
 		if err != nil {

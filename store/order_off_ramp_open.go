@@ -289,8 +289,11 @@ func (t unitTx) insertSale(ctx context.Context, d saleDraft, by exchange.Princip
 	if err != nil {
 		return o, exchange.Posting{}, err
 	}
+	if o.PaymentReference, err = t.drawReference(ctx, o.ID); err != nil {
+		return o, exchange.Posting{}, err
+	}
 	// Clients that know only wallet_address pay to the right place.
-	o.WalletAddress, o.EscrowAddress, o.EscrowNetwork, o.EscrowReference = escrow.Address, escrow.Address, string(o.Network), o.PaymentReference()
+	o.WalletAddress, o.EscrowAddress, o.EscrowNetwork, o.EscrowReference = escrow.Address, escrow.Address, string(o.Network), o.PaymentReference
 	if o.HoldID, err = uuid.NewV7(); err != nil {
 		return o, exchange.Posting{}, err
 	}

@@ -23,7 +23,7 @@ func TestSalesReserveTheirShillings(t *testing.T) {
 	if got := o.Price; got.Fiat.String() != "1293.00" || got.Vendor.String() != "1293.55" || got.Rounding.String() != "-0.55" {
 		t.Errorf("10 USDT bring %s, cost the vendor %s, rounding %s", got.Fiat, got.Vendor, got.Rounding)
 	}
-	if o.EscrowAddress == "" || o.WalletAddress != o.EscrowAddress || o.EscrowNetwork != "tron" || o.EscrowReference != o.PaymentReference() {
+	if o.EscrowAddress == "" || o.WalletAddress != o.EscrowAddress || o.EscrowNetwork != "tron" || o.EscrowReference != o.PaymentReference {
 		t.Errorf("escrow %q %q %q, wallet %q", o.EscrowAddress, o.EscrowNetwork, o.EscrowReference, o.WalletAddress)
 	}
 	if o.Status != exchange.OrderPending || o.StatusDetail != exchange.WaitDeposit || o.PaymentPhone != m.Customer.PhoneNumber {

@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/pg"
 )
 
 var readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1`
@@ -52,6 +54,9 @@ func (s *Store) OpenOrder(ctx context.Context, a exchange.Asked) (exchange.Order
 			return exchange.Order{}, none, err
 		}
 		if o.HoldID, err = uuid.NewV7(); err != nil {
+			return exchange.Order{}, none, err
+		}
+		if o.PaymentReference, err = t.drawReference(ctx, o.ID); err != nil {
 			return exchange.Order{}, none, err
 		}
 		p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldSplit, Hold: orderHold(o, "order:"+o.ID.String(), offer.FundingAccount(), offer.HoldID, o.Price.Crypto)}}}
@@ -321,5 +326,20 @@ func (t unitTx) insertOrder(ctx context.Context, o exchange.Order, intent uuid.U
 	if err != nil {
 		return err
 	}
-	return t.One(ctx, insertOrder, append(values, intent)...)
+	err = t.One(ctx, insertOrder, append(values, intent)...)
+	if pg.Broke(err, "orders_payment_reference_key") {
+		err = exchange.Wrap(exchange.CodeUnavailable, err, "Another order took the payment reference meanwhile. Try again.")
+	}
+	return err
+}
+
+const freeReference = `
+SELECT c FROM unnest($1::text[]) WITH ORDINALITY AS draws (c, n) WHERE NOT EXISTS (SELECT FROM orders WHERE payment_reference = c) ORDER BY n LIMIT 1`
+
+// drawReference returns a payment reference that no other order has or had: money that comes late names the reference of an
+// order that has ended.
+func (t unitTx) drawReference(ctx context.Context, order uuid.UUID) (string, error) {
+	var free string
+	err := t.Get(ctx, &free, freeReference, pq.Array(exchange.PaymentReferences(order)))
+	return free, err
 }

@@ -15,7 +15,7 @@ import (
 // Payouts of orders that sell crypto.
 
 const orderPayoutColumns = `p.id AS order_id, p.rail, p.amount||' '||p.asset AS amount, p.phone, p.status, p.paid_by, p.hold_id, p.receipt, p.refused_code, p.doubted, p.claimed,
-	p.created_at, p.updated_at, p.completed_at, p.version`
+	(SELECT o.payment_reference FROM orders o WHERE o.id = p.id) AS reference, p.created_at, p.updated_at, p.completed_at, p.version`
 
 func orderPayoutSnapshot(p exchange.OrderPayout) map[string]any {
 	return map[string]any{
@@ -134,7 +134,7 @@ type orderPayout struct {
 
 func payableOrder(p exchange.OrderPayout) exchange.Payable {
 	return exchange.Payable{
-		Object: exchange.OrderObject(p.OrderID), OrderID: p.OrderID, Amount: p.Amount, Phone: p.Phone, Reference: exchange.Order{ID: p.OrderID}.PaymentReference(),
+		Object: exchange.OrderObject(p.OrderID), OrderID: p.OrderID, Amount: p.Amount, Phone: p.Phone, Reference: p.Reference,
 		Status: string(p.Status), Paid: p.Status == exchange.PayoutCompleted, Receipt: p.Receipt, Claimed: p.Claimed,
 	}
 }

@@ -38,7 +38,7 @@ func (x *sale) owe(t *testing.T) {
 func (x *sale) begin(ctx context.Context, s *store.Store, try int) (exchange.PaymentAttempt, error) {
 	id := uuid.NewSHA1(x.order.ID, fmt.Appendf(nil, "try %d", try))
 	return s.BeginPayout(ctx, exchange.OrderObject(x.order.ID), exchange.PaymentAttempt{
-		ID: id, Provider: "daraja", Reference: x.order.PaymentReference(), CallbackToken: "token-" + id.String(), WorkflowID: exchange.OffRampFlow(x.order.ID),
+		ID: id, Provider: "daraja", Reference: x.order.PaymentReference, CallbackToken: "token-" + id.String(), WorkflowID: exchange.OffRampFlow(x.order.ID),
 	})
 }
 
@@ -470,7 +470,8 @@ func TestForbiddenRowsOfPayouts(t *testing.T) {
 	id := x.order.ID.String()
 	attempt := func(order, phone, amount, hold string) string {
 		return `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, hold_id, created_at)
-			SELECT gen_random_uuid(), 'payout', 'order', '` + order + `', 'daraja', 'created', 'KES', ` + amount + `, ` + phone + `, 'X', ` + hold + `, now() FROM order_payouts WHERE id = '` + id + `'`
+			SELECT gen_random_uuid(), 'payout', 'order', '` + order + `', 'daraja', 'created', 'KES', ` + amount + `, ` + phone + `,
+				(SELECT payment_reference FROM orders o WHERE o.id = order_payouts.id), ` + hold + `, now() FROM order_payouts WHERE id = '` + id + `'`
 	}
 	try := func(s *store.Store, want, query string) {
 		t.Helper()

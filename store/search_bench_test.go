@@ -56,10 +56,11 @@ var generate = []string{
 		FROM generate_series(1, $1::bigint / 10) n`,
 	`INSERT INTO name_words SELECT DISTINCT lower(w) FROM (SELECT first_name AS w FROM users UNION SELECT last_name FROM users) n ON CONFLICT DO NOTHING`,
 	`INSERT INTO orders (id, customer_id, vendor_id, order_type, order_subtype, network, asset, rate, crypto_amount, asked_amount, fiat_amount, vendor_amount, rounding_amount,
-			wallet_id, wallet_address, status, status_detail, payment_method, payment_phone, tx_hash, momo_receipt, expires_at, completed_at, created_at, updated_at, intent_id)
+			wallet_id, wallet_address, status, status_detail, payment_method, payment_phone, tx_hash, momo_receipt, expires_at, completed_at, created_at, updated_at, intent_id, payment_reference)
 		SELECT bench_id(n), md5('u' || 1 + n * 7919 % ($1::bigint / 10))::uuid, md5('v' || n % 50)::uuid, 'ON_RAMP_BUY', 'standard_onramp', 'tron', 'USDT', 129.5, 10, 10, 1295, 1295, 0,
 			md5('w' || n % 50)::uuid, 'T' || substr(md5('a' || n), 1, 33), 'completed', 'none', 'momo', '2547' || lpad((n * 7919 % 100000000)::text, 8, '0'),
-			md5('x' || n) || md5('y' || n), upper('S' || substr(md5('r' || n), 1, 9)), now(), now(), to_timestamp(1760000000 + n * 3), now(), md5('i' || n)::uuid
+			md5('x' || n) || md5('y' || n), upper('S' || substr(md5('r' || n), 1, 9)), now(), now(), to_timestamp(1760000000 + n * 3), now(), md5('i' || n)::uuid,
+			'KVK' || upper(lpad(to_hex(n), 9, '0'))
 		FROM generate_series(1, $1::bigint) n`,
 	`INSERT INTO users (id, email, phone_number, first_name, last_name, role, is_active, password_hash, created_at, updated_at)
 		SELECT md5('v' || n)::uuid, 'v' || n || '@example.com', '2541' || lpad((n + 1)::text, 8, '0'), 'Vendor', 'No' || n, 'vendor', true, 'x', now(), now() FROM generate_series(0, 49) n`,

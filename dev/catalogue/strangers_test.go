@@ -44,7 +44,7 @@ func TestCatalogue10_APromptAndAPaymentByHand(t *testing.T) {
 	r := w.request("00")
 	w.completed(w.buy(r))
 	w.pass(time.Hour)
-	w.pays(r.Phone, w.order(r.ID).PaymentReference(), price)
+	w.pays(r.Phone, w.order(r.ID).PaymentReference, price)
 	w.aside()
 	w.is(w.order(r.ID), exchange.OrderCompleted, exchange.WaitNothing)
 	w.books()
@@ -73,7 +73,7 @@ func TestCatalogue11_TheAmountIsWrong(t *testing.T) {
 	const little = 1000
 	o := w.buy(r,
 		after(time.Minute, func(*testsuite.TestWorkflowEnvironment) {
-			w.pays(r.Phone, exchange.Order{ID: r.ID}.PaymentReference(), little)
+			w.pays(r.Phone, w.order(r.ID).PaymentReference, little)
 		}),
 		after(5*time.Minute, func(*testsuite.TestWorkflowEnvironment) {
 			w.is(w.order(r.ID), exchange.OrderPending, exchange.WaitPayment)
@@ -201,7 +201,7 @@ func TestCatalogue21_ANoticeToAnUnknownAddress(t *testing.T) {
 	}))
 	w.is(o, exchange.OrderFailed, exchange.DetailDeclined)
 	w.line.post(w.line.base()+"/"+standingToken+"/confirmation", map[string]any{
-		"TransID": "UKLFORGED2", "TransTime": "20261121120500", "TransAmount": "1295.00", "BillRefNumber": o.PaymentReference(), "MSISDN": r.Phone,
+		"TransID": "UKLFORGED2", "TransTime": "20261121120500", "TransAmount": "1295.00", "BillRefNumber": o.PaymentReference, "MSISDN": r.Phone,
 	})
 	if len(w.unwatched) != 1 {
 		t.Fatalf("%d watches are started by a notice under the order's reference", len(w.unwatched))

@@ -161,8 +161,8 @@ func (w *harness) release(t *testing.T) {
 	}
 }
 
-// reference returns the reference that the payer of an order reads on the prompt.
-func reference(id uuid.UUID) string { return exchange.Order{ID: id}.PaymentReference() }
+// reference returns the reference that the payer of an order reads on the prompt, as long as no other order had it.
+func reference(id uuid.UUID) string { return exchange.PaymentReferences(id)[0] }
 
 // collected returns the operator's effects of an order's prompts.
 func collected(b sandbox.Books, id uuid.UUID) []sandbox.Effect {

@@ -235,10 +235,13 @@ CREATE TABLE orders (
     opened_by        uuid            REFERENCES users (id), -- NULL: the customer itself
     quote_id         uuid            REFERENCES fx_quotes (id) DEFERRABLE INITIALLY DEFERRED,
     fund_wallet_id   uuid            REFERENCES wallets (id),
+    payment_reference text           NOT NULL CHECK (payment_reference ~ '^KVK[0-9A-F]{9}$'),
     CONSTRAINT orders_hold_key UNIQUE (hold_id),
     CONSTRAINT orders_price CHECK (fiat_amount = vendor_amount + rounding_amount AND fiat_amount = trunc(fiat_amount)),
     CONSTRAINT orders_completed CHECK ((status = 'completed') = (completed_at IS NOT NULL)),
-    CONSTRAINT orders_quote_key UNIQUE (quote_id)
+    CONSTRAINT orders_quote_key UNIQUE (quote_id),
+    -- Also of orders that have ended: money that comes late names theirs.
+    CONSTRAINT orders_payment_reference_key UNIQUE (payment_reference)
 );
 CREATE INDEX orders_created_idx ON orders (created_at DESC, id DESC);
 CREATE INDEX orders_offer_idx ON orders (offer_id, created_at DESC) WHERE offer_id IS NOT NULL;
@@ -283,7 +286,7 @@ CREATE CONSTRAINT TRIGGER orders_purchase_paid AFTER UPDATE OF status ON orders 
 -- The agreed terms are immutable.
 CALL same_columns('orders',
     'id, customer_id, vendor_id, offer_id, order_type, order_subtype, network, asset, rate, asked_amount, wallet_id,
-     payment_method, payment_phone, opened_by, quote_id, fund_wallet_id, sender_name, sender_country, sender_phone, beneficiary,
+     payment_method, payment_phone, payment_reference, opened_by, quote_id, fund_wallet_id, sender_name, sender_country, sender_phone, beneficiary,
      escrow_address, escrow_network, escrow_reference, created_at');
 CREATE TRIGGER orders_price_same BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION check_order_change();
 CREATE CONSTRAINT TRIGGER orders_escrow AFTER INSERT ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
