@@ -24,6 +24,8 @@ type OffRampStore interface {
 	SeeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error)
 	LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error)
 	TakeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.DepositTaken, error)
+	// DecideDeposit carries out an intent of the seller's about crypto of another amount.
+	DecideDeposit(ctx context.Context, order uuid.UUID, a exchange.Asked) (exchange.DepositTaken, error)
 	// ScreenTerms lists the possible senders of an order's deposits whose screening is not clear yet.
 	ScreenTerms(ctx context.Context, order uuid.UUID) ([]exchange.Counterparty, error)
 	RecordDepositScreening(ctx context.Context, deposit uuid.UUID, said []exchange.Screening) error
@@ -151,10 +153,30 @@ func (o *OffRamps) apply(ctx context.Context, order uuid.UUID, d exchange.ChainD
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
 		return o.lose(ctx, order, d)
 	}
+	return applied(taken), err
+}
+
+func applied(taken exchange.DepositTaken) DepositApplied {
 	return DepositApplied{
 		Outcome: string(taken.Verdict), OrderState: stateOf(taken.Order), Crypto: taken.Order.Price.Crypto, Fiat: taken.Order.Price.Fiat,
 		RefundID: taken.Refund.ID, ExceptionID: taken.Exception.ID,
-	}, err
+	}
+}
+
+// DecideDepositInput names the seller's word about crypto of another amount than its sale asks for.
+type DecideDepositInput struct {
+	OrderID uuid.UUID `json:"order_id"`
+	Behalf  Behalf    `json:"behalf"`
+}
+
+// DecideDeposit carries out the seller's word: the sale is priced by what came, or ends and the crypto goes back. Refusals have
+// the codes of the store, and change nothing.
+func (o *OffRamps) DecideDeposit(ctx context.Context, in DecideDepositInput) (DepositApplied, error) {
+	taken, err := o.Store.DecideDeposit(ctx, in.OrderID, in.Behalf.asked(ctx))
+	if err != nil {
+		return DepositApplied{}, Failure(ctx, err)
+	}
+	return applied(taken), nil
 }
 
 func (o *OffRamps) lose(ctx context.Context, order uuid.UUID, d exchange.ChainDeposit) (DepositApplied, error) {

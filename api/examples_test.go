@@ -44,7 +44,7 @@ func exampleTests() []func(*testing.T) {
 		TestDecisionRepeatedAfterAnUnknownOutcome, TestPINIsChangedWithThePassword, TestSendWithAQuote, TestSessionsEnd,
 		TestTwoOfficersDeclareAPayoutNotMade, TestOfficersApproveThroughTheAPI, TestResolveNamesTheRefund, TestApprovalTokens,
 		TestTwoOfficersCorrectAnAddress, TestTwoOfficersReleaseTheDatabase, TestFreezeIsPulledByOneAndLiftedByTwo, TestSessionsAreListedAndEnded,
-		TestPasswordIsChanged, TestD1NobodyIsTwoOfficers,
+		TestPasswordIsChanged, TestD1NobodyIsTwoOfficers, TestSellersDecideAboutAnotherAmount,
 		TestInvitationsAreListedAndWithdrawn, TestPasskeysProveTheirUser, TestH9MoneyNeedsAFreshProof, TestH3SquattersAreNotPaid,
 		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOperationsWithoutAnotherExample,
 	}

@@ -90,6 +90,22 @@ func (f *fakeFlows) CancelOffRamp(ctx context.Context, order, intent uuid.UUID) 
 	return err
 }
 
+func (f *fakeFlows) AcceptOther(ctx context.Context, order, intent uuid.UUID) error {
+	return f.decideDeposit(ctx, "accept deposit ", order, intent)
+}
+
+func (f *fakeFlows) ReturnOther(ctx context.Context, order, intent uuid.UUID) error {
+	return f.decideDeposit(ctx, "return deposit ", order, intent)
+}
+
+func (f *fakeFlows) decideDeposit(ctx context.Context, what string, order, intent uuid.UUID) error {
+	if err := f.called(what + order.String()); err != nil {
+		return err
+	}
+	_, err := f.store.DecideDeposit(ctx, order, exchange.Asked{IntentID: intent, Flow: workflows.OffRampID(order)})
+	return err
+}
+
 func (f *fakeFlows) RefundAddressSet(_ context.Context, order uuid.UUID) error {
 	return f.called("refund address " + order.String())
 }

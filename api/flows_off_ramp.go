@@ -18,6 +18,9 @@ type OffRampFlows interface {
 	OpenOffRamp(ctx context.Context, r exchange.OrderRequest, intent uuid.UUID) error
 	// CancelOffRamp sends the sale's flow an intent to cancel it.
 	CancelOffRamp(ctx context.Context, order, intent uuid.UUID) error
+	// AcceptOther and ReturnOther send the sale's flow an intent of its seller's about crypto of another amount.
+	AcceptOther(ctx context.Context, order, intent uuid.UUID) error
+	ReturnOther(ctx context.Context, order, intent uuid.UUID) error
 	// CommandOffRamp sends the sale's flow the id of an operator's recorded decision.
 	CommandOffRamp(ctx context.Context, order, command uuid.UUID) error
 	// RefundAddressSet notifies the sale's flow that its refund address is set.
@@ -39,6 +42,14 @@ func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest,
 
 func (t temporalFlows) CancelOffRamp(ctx context.Context, order, intent uuid.UUID) error {
 	return t.intend(ctx, workflows.OffRampID(order), workflows.UpdateCancel, intent)
+}
+
+func (t temporalFlows) AcceptOther(ctx context.Context, order, intent uuid.UUID) error {
+	return t.intend(ctx, workflows.OffRampID(order), workflows.UpdateAcceptDeposit, intent)
+}
+
+func (t temporalFlows) ReturnOther(ctx context.Context, order, intent uuid.UUID) error {
+	return t.intend(ctx, workflows.OffRampID(order), workflows.UpdateReturnDeposit, intent)
 }
 
 func (t temporalFlows) CommandOffRamp(ctx context.Context, order, command uuid.UUID) error {

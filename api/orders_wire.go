@@ -58,6 +58,8 @@ type wireOrder struct {
 	DepositDetectedAt NullableTime   `json:"deposit_detected_at"`
 	RefundAddress     NullableString `json:"refund_address"`
 	FXRateQuoteID     *uuid.UUID     `json:"fx_rate_quote_id"`
+
+	OtherDeposit *wireOtherDeposit `json:"other_deposit"`
 }
 
 // wireOfferID is the offer of an order. It is null for a remittance from a custodial wallet, which has no offer. Orders to
@@ -103,9 +105,9 @@ func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 		SwiftCode: nullString(o.Beneficiary.SwiftCode), EscrowAddress: nullString(o.EscrowAddress),
 		EscrowNetwork: nullString(o.EscrowNetwork), EscrowReference: nullString(o.EscrowReference),
 		DepositTxHash: nullString(o.DepositTxHash), DepositConfirms: o.DepositConfirms, DepositDetectedAt: nullTime(o.DepositAt),
-		RefundAddress: nullString(o.RefundAddress), FXRateQuoteID: optID(o.QuoteID),
+		RefundAddress: nullString(o.RefundAddress), FXRateQuoteID: optID(o.QuoteID), OtherDeposit: otherDepositWire(o),
 	}
-	own := o.CustomerID == reader.UserID || reader.Role.Merchant() && o.CustomerID == reader.VendorID
+	own := o.SoldBy(reader)
 	if !own && exchange.ScopeOf(reader.Role, exchange.ActReadBank) == exchange.ScopeNone {
 		w.AccountNumber = nullString(lastDigits(o.Beneficiary.AccountNumber))
 	}
@@ -115,7 +117,7 @@ func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 		w.AccountName, w.BankAddress = NullableString{}, NullableString{}
 		w.RefundAddress, w.FXRateQuoteID = NullableString{}, nil
 		if o.OffRamp() && o.Status == exchange.OrderPending { // before the deposit only the seller pays there
-			w.WalletAddress, w.EscrowAddress = "", NullableString{}
+			w.WalletAddress, w.EscrowAddress, w.OtherDeposit = "", NullableString{}, nil
 		}
 	}
 	return w

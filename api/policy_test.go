@@ -162,6 +162,8 @@ func cells() map[string]cell {
 		"GET " + auth + "orders/{id}": {id: order}, "GET " + auth + "orders/{id}/timeline": {id: order},
 		"POST " + auth + "orders/{id}/cancel": {id: func(s scene) uuid.UUID { return s.cancelled() }}, "POST " + auth + "orders/{id}/retry-payment": {id: order},
 		"PATCH " + auth + "orders/{id}/refund-address": {id: func(s scene) uuid.UUID { return s.saleID() }, body: fixed(map[string]any{"refund_address": goodAddress})},
+		"POST " + auth + "orders/{id}/accept-deposit":  {id: func(s scene) uuid.UUID { return s.saleID() }, body: fixed(map[string]any{"digest": strings.Repeat("0", 64)})},
+		"POST " + auth + "orders/{id}/return-deposit":  {id: func(s scene) uuid.UUID { return s.saleID() }, body: fixed(map[string]any{"digest": strings.Repeat("0", 64)})},
 		"POST " + auth + "orders/{id}/retry":           {id: order}, "POST " + auth + "orders/{id}/refund": {id: order, body: note},
 		"POST " + auth + "orders/{id}/resolve":            {id: order, body: note},
 		"GET " + auth + "payment-exceptions/{id}":         {id: func(s scene) uuid.UUID { return s.paid("259", true).Exception.ID }},

@@ -139,6 +139,14 @@ func (s *server) orderRoutes() []route {
 			method: patch, path: orders + "/{id}/refund-address", action: exchange.ActRefundAddress, limit: limitGeneral,
 			timeout: flowTimeout, handle: s.setRefundAddress,
 		},
+		{
+			method: post, path: orders + "/{id}/accept-deposit", action: exchange.ActDecideDeposit, limit: limitGeneral, key: keyRequired,
+			timeout: flowTimeout, handle: s.decideDeposit(exchange.IntendSaleAccept),
+		},
+		{
+			method: post, path: orders + "/{id}/return-deposit", action: exchange.ActDecideDeposit, limit: limitGeneral, key: keyRequired,
+			timeout: flowTimeout, handle: s.decideDeposit(exchange.IntendSaleReturn),
+		},
 		operate(verbRetry), operate(verbRefund), operate(verbResolve),
 		{
 			method: post, path: orders + "/{id}/correct-address", action: exchange.ActOperateFlows, limit: limitGeneral, key: keyRequired,

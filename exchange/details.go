@@ -11,7 +11,7 @@ import (
 func OrderDetails() []string {
 	return []string{
 		WaitNothing, WaitPrompt, WaitPayment, WaitRetry, WaitOutcome, WaitReceipt, WaitScreening, WaitSignature, WaitWatch, WaitFrozen, WaitBroadcast, WaitFinality,
-		WaitDeposit, WaitDepositFinality, WaitPayout, WaitFloat, WaitSuspended, WaitPayeeDay, WaitBank, WaitBankSecond, WaitOperator, DetailDeclined, DetailExpired,
+		WaitDeposit, WaitOtherAmount, WaitDepositFinality, WaitPayout, WaitFloat, WaitSuspended, WaitPayeeDay, WaitBank, WaitBankSecond, WaitOperator, DetailDeclined, DetailExpired,
 		DetailCancelled, DetailUnderpaid, DetailMismatch, DetailRefundOpen,
 	}
 }

@@ -26,6 +26,8 @@ const (
 	IntendPrompt         IntentKind = "purchase.prompt" // another prompt to the payer
 	IntendSale           IntentKind = "sale.open"
 	IntendSaleCancel     IntentKind = "sale.cancel"
+	IntendSaleAccept     IntentKind = "sale.accept" // to be paid for another amount that came
+	IntendSaleReturn     IntentKind = "sale.return" // to have that back
 	IntendWallet         IntentKind = "wallet.create"
 )
 
@@ -33,7 +35,7 @@ const (
 var intentFlows = map[IntentKind]string{
 	IntendTransfer: "transfer:", IntendTransferCancel: "transfer:", IntendColdPayload: "transfer:", IntendColdImport: "transfer:",
 	IntendPurchase: "on-ramp:", IntendPurchaseCancel: "on-ramp:", IntendPrompt: "on-ramp:",
-	IntendSale: "off-ramp:", IntendSaleCancel: "off-ramp:",
+	IntendSale: "off-ramp:", IntendSaleCancel: "off-ramp:", IntendSaleAccept: "off-ramp:", IntendSaleReturn: "off-ramp:",
 	IntendWallet: "wallet:",
 }
 

@@ -111,6 +111,7 @@ const (
 	DetailRefundOpen = "refund_opened"
 
 	WaitDeposit         = "deposit"          // the seller's crypto has not been seen yet
+	WaitOtherAmount     = "other_amount"     // crypto of another amount came: the seller may be paid for it or have it back
 	WaitDepositFinality = "deposit_finality" // it was seen in a block that may still be undone
 	WaitPayout          = "payout"           // the payout is on its way
 	WaitFloat           = "float"            // the float at the operator is too small for the payout
@@ -181,7 +182,8 @@ type Order struct {
 	DeletedAt       time.Time
 	Version         int64
 
-	PaymentReference string // what the payer reads on the prompt, and officers put on a payment by bank
+	Other            OtherDeposit // of a sale: the largest final deposit of another amount, while nothing was decided
+	PaymentReference string       // what the payer reads on the prompt, and officers put on a payment by bank
 }
 
 // Beneficiary is the final payee of a remittance, by bank or by mobile money.

@@ -3,7 +3,7 @@ package exchange
 // OrderField is a field of orders: the column that stores it, and its name in events. The store makes its statements from
 // the list of fields, and events their payloads.
 type OrderField struct {
-	Column string             // of the table of orders; empty when it follows from others
+	Column string             // of the table of orders, or what the store reads in its place; empty when it follows from others
 	Value  func(o *Order) any // what is stored
 	Write  OrderWrite
 	Event  EventField // without a name, events don't have it
@@ -80,6 +80,9 @@ var orderFields = []OrderField{
 	{Column: "escrow_address", Value: func(o *Order) any { return o.EscrowAddress }},
 	{Column: "escrow_network", Value: func(o *Order) any { return o.EscrowNetwork }},
 	{Column: "escrow_reference", Value: func(o *Order) any { return o.EscrowReference }},
+	{Column: "other_deposit_id", Value: func(o *Order) any { return o.Other.ID }, Write: OrderChanges},
+	{Column: "other_tx", Value: func(o *Order) any { return o.Other.TxID }, Write: OrderDerived},
+	{Column: "other_amount", Value: func(o *Order) any { return o.Other.Amount }, Write: OrderDerived},
 	{Column: "deposit_tx_hash", Value: func(o *Order) any { return o.DepositTxHash }, Write: OrderChanges},
 	{Column: "deposit_confirms", Value: func(o *Order) any { return o.DepositConfirms }, Write: OrderChanges},
 	{Column: "deposit_at", Value: func(o *Order) any { return o.DepositAt }, Write: OrderChanges},

@@ -34,6 +34,7 @@ const (
 	ActOpenOrders           Action = "orders.open" // which kinds a role opens is in the table of kinds
 	ActRetryPayment         Action = "orders.retry_payment"
 	ActRefundAddress        Action = "orders.refund_address"
+	ActDecideDeposit        Action = "orders.decide_deposit" // crypto of another amount: be paid for it, or have it back
 	ActReadOrders           Action = "orders.read"
 	ActCancelOrders         Action = "orders.cancel"
 	ActOperateFlows         Action = "flows.operate" // retry, refund, resolve
@@ -110,9 +111,11 @@ var policy = map[Action]grants{
 	ActWriteOffers:   {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActSuspendOffers: {RoleAdmin: ScopeAny},
 	ActOpenOrders:    {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
-	// Only the payer may request another prompt, and only the seller may name where the crypto is returned to: a merchant
-	// that named it for a customer could take the crypto. The store allows a merchant its own sales alone.
+	// Only the payer may request another prompt, and only the seller may name where the crypto is returned to or decide about
+	// another amount: a merchant that named it for a customer could take the crypto. The store allows a merchant its own sales
+	// alone.
 	ActRetryPayment:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn},
+	ActDecideDeposit: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActRefundAddress: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActReadOrders: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
@@ -214,7 +217,7 @@ type Needs struct {
 // moving are the actions that move money or rights, or decide about either. Each needs a proof that is not older than
 // StepUpLife.
 var moving = map[Action]bool{
-	ActWriteUsers: true, ActCreateSubvendor: true, ActWriteCatalog: true, ActWriteOffers: true, ActSuspendOffers: true, ActOpenOrders: true, ActRefundAddress: true,
+	ActWriteUsers: true, ActCreateSubvendor: true, ActWriteCatalog: true, ActWriteOffers: true, ActSuspendOffers: true, ActOpenOrders: true, ActRefundAddress: true, ActDecideDeposit: true,
 	ActOperateFlows: true, ActConfirmBank: true, ActProvisionWallets: true, ActReopenNonceSequences: true, ActWriteEscrow: true, ActSettleExceptions: true,
 	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteWebhooks: true,
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,

@@ -30,6 +30,9 @@ var orderReads = map[string]string{
 	"vendor_amount":    `o.vendor_amount||' KES' AS "price.vendor"`,
 	"rounding_amount":  `o.rounding_amount||' KES' AS "price.rounding"`,
 	"asked_amount":     `o.asked_amount||' '||o.asset AS asked_amount`,
+	"other_deposit_id": `o.other_deposit_id AS "other.id"`,
+	"other_tx":         `coalesce((SELECT d.tx_id FROM chain_deposits d WHERE d.id = o.other_deposit_id), '') AS "other.tx_id"`,
+	"other_amount":     `(SELECT d.amount||' '||d.asset FROM chain_deposits d WHERE d.id = o.other_deposit_id) AS "other.amount"`,
 	"deposit_confirms": depositConfirms + ` AS deposit_confirms`,
 }
 

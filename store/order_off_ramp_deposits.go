@@ -110,6 +110,9 @@ func (s *Store) LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exch
 			name = "order.pending"
 			o.Status, o.StatusDetail = exchange.OrderPending, exchange.WaitDeposit
 			o.DepositTxHash, o.DepositAt, o.DepositConfirms = "", time.Time{}, 0
+			if o, err = t.withOther(ctx, o); err != nil {
+				return before, none, err
+			}
 		}
 		o, err = t.saveOrder(ctx, name, flow, before, o)
 		return o, none, err
@@ -119,14 +122,15 @@ func (s *Store) LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exch
 // arrivedCrypto is the state of a final deposit while one transaction processes it.
 type arrivedCrypto struct {
 	t    unitTx
+	by   exchange.Principal // the seller, who decides about another amount, or the flow
 	out  exchange.DepositTaken
 	post exchange.Posting
 }
 
 // TakeDeposit processes a final deposit, once. The exact amount pays the order. Another amount may be anybody's, so it
-// decides nothing while the order may still be paid (TakenWaits): when the order has expired, the greatest reprices it at
-// its rate or, where the offer does not allow that, ends it and is refunded in full. Every other deposit is set aside as a
-// payment exception.
+// decides nothing while the order may still be paid (TakenWaits): the order shows the greatest to its seller, who may decide
+// (DecideDeposit). When the order has expired, the greatest reprices it at its rate or, where the offer does not allow that,
+// ends it and is refunded in full. Every other deposit is set aside as a payment exception.
 //
 // A deposit that pays becomes the escrow wallet's balance, all of it held for the order until the sweep or the refund,
 // and the order owes its payout. A repeated call returns TakenKnown and the current state. CodeStateConflict when the
@@ -141,7 +145,7 @@ func (s *Store) TakeDeposit(ctx context.Context, order, deposit uuid.UUID) (exch
 		if d.Status != exchange.DepositFinal {
 			return exchange.DepositTaken{Order: o}, none, errDepositMoved(d)
 		}
-		a := &arrivedCrypto{t: t, out: exchange.DepositTaken{Order: o}}
+		a := &arrivedCrypto{t: t, by: flow, out: exchange.DepositTaken{Order: o}}
 		err = a.place(ctx, d)
 		return a.out, a.post, err
 	})
@@ -227,7 +231,7 @@ func (a *arrivedCrypto) takeBest(ctx context.Context, d exchange.ChainDeposit) e
 	}
 	if best.Status != exchange.DepositFinal || !isExpected(o, best) && a.t.s.now().Before(o.ExpiresAt) {
 		a.out.Verdict = exchange.TakenWaits
-		return nil
+		return a.showOther(ctx)
 	}
 	if err := a.take(ctx, best); err != nil || best.ID == d.ID {
 		return err
@@ -236,14 +240,11 @@ func (a *arrivedCrypto) takeBest(ctx context.Context, d exchange.ChainDeposit) e
 	return err
 }
 
-// take applies the deposit to the order.
+// take applies the deposit to the order. One that the offer does not take goes back, unless the seller wants to be paid for
+// it: then nothing changes.
 func (a *arrivedCrypto) take(ctx context.Context, d exchange.ChainDeposit) error {
-	if a.out.Order.Status == exchange.OrderPending { // it is final before SeeDeposit showed it
-		o, err := a.t.confirming(ctx, a.out.Order, d)
-		if err != nil {
-			return err
-		}
-		a.out.Order = o
+	if err := a.confirm(ctx, d); err != nil {
+		return err
 	}
 	before, o := a.out.Order, a.out.Order
 	kind, verdict := exchange.ClaimExact, exchange.TakenExact
@@ -252,7 +253,10 @@ func (a *arrivedCrypto) take(ctx context.Context, d exchange.ChainDeposit) error
 		if err != nil {
 			return err
 		}
-		if !fits {
+		switch {
+		case !fits && a.by.UserID != uuid.Nil:
+			return errOtherDoesNotFit
+		case !fits:
 			return a.sendBack(ctx, d)
 		}
 		o, a.post, kind, verdict = anew, post, exchange.ClaimRepriced, exchange.TakenRepriced
@@ -265,7 +269,7 @@ func (a *arrivedCrypto) take(ctx context.Context, d exchange.ChainDeposit) error
 	if o.DepositConfirms, err = a.t.confirms(ctx, d); err != nil {
 		return err
 	}
-	if a.out.Order, err = a.t.owing(ctx, before, o); err != nil {
+	if a.out.Order, err = a.t.owing(ctx, before, o, a.by); err != nil {
 		return err
 	}
 	a.out.Verdict = verdict
@@ -273,17 +277,25 @@ func (a *arrivedCrypto) take(ctx context.Context, d exchange.ChainDeposit) error
 	return nil
 }
 
+// confirm shows the deposit that decides the order, if it was final before SeeDeposit showed it.
+func (a *arrivedCrypto) confirm(ctx context.Context, d exchange.ChainDeposit) (err error) {
+	if a.out.Order.Status == exchange.OrderPending {
+		a.out.Order, err = a.t.confirming(ctx, a.out.Order, d)
+	}
+	return err
+}
+
 // owing moves a sale with received crypto on to its payout.
-func (t unitTx) owing(ctx context.Context, before, o exchange.Order) (exchange.Order, error) {
+func (t unitTx) owing(ctx context.Context, before, o exchange.Order, by exchange.Principal) (exchange.Order, error) {
 	o.Status, o.StatusDetail = exchange.OrderProcessing, exchange.WaitScreening
-	o, err := t.saveOrder(ctx, "order.processing", flow, before, o)
+	o, err := t.saveOrder(ctx, "order.processing", by, before, o)
 	if err != nil {
 		return before, err
 	}
 	return o, t.openOrderPayout(ctx, o)
 }
 
-// sendBack ends an order whose deposit does not fit the offer, and opens the refund of all of it.
+// sendBack ends an order whose deposit its seller or its offer does not take, and opens the refund of all of it.
 func (a *arrivedCrypto) sendBack(ctx context.Context, d exchange.ChainDeposit) error {
 	before, o := a.out.Order, a.out.Order
 	kind := exchange.ClaimUnder
@@ -296,7 +308,7 @@ func (a *arrivedCrypto) sendBack(ctx context.Context, d exchange.ChainDeposit) e
 	}
 	o.DepositTxHash, o.DepositAt = d.TxID, d.BlockTime
 	o.Status, o.StatusDetail = exchange.OrderFailed, exchange.DetailMismatch
-	if o, err = a.t.saveOrder(ctx, "order.failed", flow, before, o); err != nil {
+	if o, err = a.t.saveOrder(ctx, "order.failed", a.by, before, o); err != nil {
 		return err
 	}
 	a.out.Order, a.out.Verdict = o, exchange.TakenMismatch
@@ -307,12 +319,12 @@ func (a *arrivedCrypto) sendBack(ctx context.Context, d exchange.ChainDeposit) e
 	if err := a.except(ctx, c); err != nil {
 		return err
 	}
-	if a.out.Exception, err = a.t.moveException(ctx, a.out.Exception, exchange.ExcRefunding, "returned by policy", flow); err != nil {
+	if a.out.Exception, err = a.t.moveException(ctx, a.out.Exception, exchange.ExcRefunding, "returned by policy", a.by); err != nil {
 		return err
 	}
 	a.out.Refund, err = a.t.openCryptoRefund(ctx, cryptoRefund{
 		order: o, exception: c.ExceptionID, deposit: d.ID, wallet: d.WalletID, network: d.Network, amount: d.Amount, hold: c.HoldID, reason: string(kind),
-	}, flow)
+	}, a.by)
 	return err
 }
 
@@ -359,7 +371,7 @@ func (t unitTx) takePaid(ctx context.Context, before exchange.Order, p exchange.
 	}
 	o := before
 	o.DepositTxHash, o.DepositAt = p.TxID, t.s.now()
-	if o, err = t.owing(ctx, before, o); err != nil {
+	if o, err = t.owing(ctx, before, o, flow); err != nil {
 		return before, exchange.Posting{}, err
 	}
 	return o, exchange.Posting{Holds: []exchange.HoldOp{cryptoHold(o, c)}}, nil

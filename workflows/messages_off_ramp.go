@@ -10,6 +10,12 @@ import (
 // UpdateConfirmBank notifies the flow that an officer confirmed or refused a bank payout: BankConfirmRef, answers Ack.
 const UpdateConfirmBank = "confirm-bank"
 
+// The updates by which the seller decides about crypto of another amount: IntentRef, answers Ack.
+const (
+	UpdateAcceptDeposit = "accept-deposit" // the sale is priced by it
+	UpdateReturnDeposit = "return-deposit" // the sale ends, and all of it goes back
+)
+
 // SignalRefundAddress notifies the flow that the customer set the order's refund address. It has no argument: the address
 // is in the row.
 const SignalRefundAddress = "refund-address"

@@ -31,6 +31,7 @@ type offRamp struct {
 
 	deposits  []uuid.UUID // movements that are not handled yet
 	handling  bool        // one is being handled
+	word      *request    // of the seller, about crypto of another amount
 	since     time.Time   // start of the wait for crypto
 	expiresAt time.Time   // end of the wait for crypto; later than the order's after a deposit vanished
 	lookAt    time.Time   // when the rows are read without a signal
@@ -217,6 +218,7 @@ func (f *offRamp) release(ctx workflow.Context) {
 func (f *offRamp) finish(ctx workflow.Context) (OffRampResult, error) {
 	letOthersRun(ctx)
 	f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order has ended."))
+	f.answer(&f.word, refuse(exchange.CodeStateConflict, "The order has ended."))
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return OffRampResult{}, err
 	}

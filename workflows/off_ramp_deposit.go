@@ -30,6 +30,8 @@ func (f *offRamp) collect(ctx workflow.Context) {
 			f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The deposit was seen, so the order can't be cancelled any more."))
 		case f.cancel != nil:
 			f.cancelled(ctx)
+		case f.word != nil:
+			f.decided(ctx)
 		case pending && due(f.expiresAt, now):
 			f.close(ctx, exchange.DetailExpired, activities.Behalf{})
 		case due(f.lookAt, now):
@@ -39,6 +41,7 @@ func (f *offRamp) collect(ctx workflow.Context) {
 		}
 	}
 	f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order can't be cancelled any more."))
+	f.answer(&f.word, refuse(exchange.CodeStateConflict, "The sale does not wait for your word any more."))
 }
 
 // waiting reports whether the order still waits for its crypto.
@@ -52,7 +55,7 @@ func (f *offRamp) wait(ctx workflow.Context, now time.Time, pending bool) {
 	if pending && f.expiresAt.Before(at) {
 		at, what = f.expiresAt, "The order expires"
 	}
-	await(ctx, at.Sub(now), what, func() bool { return len(f.deposits) > 0 || f.cancel != nil })
+	await(ctx, at.Sub(now), what, func() bool { return len(f.deposits) > 0 || f.cancel != nil || f.word != nil })
 }
 
 // applyMovement handles the movement that was named first.
@@ -63,6 +66,29 @@ func (f *offRamp) applyMovement(ctx workflow.Context) {
 	defer func() { f.handling = false }()
 	in := activities.ApplyDepositInput{OrderID: f.order.OrderID, DepositID: id}
 	f.afterMovement(ctx, mustStep(ctx, &f.flow, database, "Apply a deposit", offRamps.ApplyDeposit, in))
+}
+
+// decided carries out the seller's word about crypto of another amount. A refusal changes nothing. After any other failure the
+// rows may have changed, so the step is repeated.
+func (f *offRamp) decided(ctx workflow.Context) {
+	f.handling = true
+	defer func() { f.handling = false }()
+	in := activities.DecideDepositInput{OrderID: f.order.OrderID, Behalf: activities.Behalf{IntentID: f.word.intent}}
+	var refusal error
+	var applied activities.DepositApplied
+	f.must(ctx, "Apply the seller's word", func() (err error) {
+		applied, err = step(ctx, database, "Apply the seller's word about a deposit", offRamps.DecideDeposit, in)
+		if err != nil && !unforeseen(err) && !passing(err) {
+			refusal, err = err, nil
+		}
+		return err
+	})
+	if refusal != nil {
+		f.answer(&f.word, passOn(refusal))
+		return
+	}
+	f.afterMovement(ctx, applied)
+	f.answer(&f.word, nil)
 }
 
 // afterMovement updates the flow. After a deposit vanished, the customer gets time to send it again.

@@ -89,6 +89,53 @@ func depositing() []sell {
 			},
 		},
 		{
+			name: "another amount, for which the seller wants to be paid", status: sold, detail: none,
+			check: every(responded(workflows.UpdateAcceptDeposit, ""), took(1, exchange.ClaimDuplicate), took(2, exchange.ClaimRepriced), tried(1), func(t *testing.T, w *saleHarness) {
+				if o := w.order(); !o.Price.Fiat.Equal(money.Must(money.KES, "1228")) || o.CompletedAt.After(w.start.Add(15*min)) {
+					t.Errorf("the price is %s, at %s", o.Price.Fiat, o.CompletedAt)
+				}
+			}),
+			set: func(w *saleHarness) {
+				w.deposit(min, 1, crypto("0.01"))
+				w.deposit(3*min, 2, crypto("9.5"))
+				w.at(6*min, w.says(workflows.UpdateAcceptDeposit))
+			},
+		},
+		{
+			name: "another amount, which the seller wants back", status: exchange.OrderFailed, detail: exchange.DetailMismatch,
+			check: every(responded(workflows.UpdateReturnDeposit, ""), took(1, exchange.ClaimUnder), tried()),
+			set: func(w *saleHarness) {
+				w.deposit(min, 1, crypto("9.5"))
+				w.at(5*min, w.says(workflows.UpdateReturnDeposit))
+			},
+		},
+		{
+			name: "another amount that can't be priced, then the right one", status: sold, detail: none,
+			check: every(responded(workflows.UpdateAcceptDeposit, exchange.CodeStateConflict), took(1, exchange.ClaimDuplicate), took(2, exchange.ClaimExact), tried(1)),
+			set: func(w *saleHarness) {
+				w.deposit(min, 1, crypto("4"))
+				w.at(5*min, w.says(workflows.UpdateAcceptDeposit))
+				w.deposit(7*min, 2, crypto("10"))
+			},
+		},
+		{
+			name: "a word about nothing", status: sold, detail: none, check: responded(workflows.UpdateReturnDeposit, exchange.CodeNotFound),
+			set: func(w *saleHarness) {
+				w.at(30*time.Second, w.says(workflows.UpdateReturnDeposit))
+				w.deposit(min, 1, crypto("10"))
+			},
+		},
+		{
+			name: "a word after the right amount was seen", status: sold, detail: none,
+			check: every(responded(workflows.UpdateAcceptDeposit, exchange.CodeStateConflict), took(1, exchange.ClaimDuplicate), took(2, exchange.ClaimExact)),
+			set: func(w *saleHarness) {
+				w.deposit(min, 1, crypto("9.5"))
+				w.at(3*min, w.comes(2, exchange.DepositSeen, crypto("10"), true))
+				w.at(4*min, w.says(workflows.UpdateAcceptDeposit))
+				w.at(5*min, w.comes(2, exchange.DepositFinal, crypto("10"), true))
+			},
+		},
+		{
 			name: "priced anew", set: func(w *saleHarness) { w.deposit(min, 1, crypto("9.5")) }, status: sold, detail: none,
 			check: every(took(1, exchange.ClaimRepriced), func(t *testing.T, w *saleHarness) {
 				if !w.order().Price.Fiat.Equal(money.Must(money.KES, "1228")) {

@@ -200,6 +200,22 @@ func (w *saleHarness) tell(verb string) func() {
 	}
 }
 
+// says has the seller decide about the crypto of another amount that the order shows now.
+func (w *saleHarness) says(update string) func() {
+	kind := exchange.IntendSaleAccept
+	if update == workflows.UpdateReturnDeposit {
+		kind = exchange.IntendSaleReturn
+	}
+	return func() {
+		o := w.order()
+		word := exchange.DepositWord{DepositID: o.Other.ID, Digest: o.OtherDigest()}
+		if word.DepositID == uuid.Nil {
+			word.DepositID = uuid.New()
+		}
+		w.env.UpdateWorkflow(update, update, w.answer(update), w.intends(kind, uuid.New(), w.request.ID, word.Terms(), w.customer()))
+	}
+}
+
 func (w *saleHarness) cancel() {
 	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.asks(exchange.IntendSaleCancel))
 }

@@ -45,7 +45,7 @@ func payloads() map[string]any {
 		"crypto_payout_result":  &workflows.CryptoPayoutResult{Completed: true, Reason: "payout-failed", TxID: "ab"},
 		"momo_payout_input":     &workflows.MomoPayoutInput{Object: exchange.RefundObject(id(7)), OrderID: id(1), Try: 2, Home: "off-ramp:x"},
 		"momo_payout_result":    &workflows.MomoPayoutResult{Completed: true, Reason: "momo-refused", Refused: true, Class: exchange.ClassPayee, Code: "2040", AttemptID: id(5), Try: 2},
-		"submit_payout_input":   &activities.SubmitPayoutInput{Object: exchange.OrderObject(id(1)), Try: 2, Home: "off-ramp:x"},
+		"submit_payout_input":   &activities.SubmitPayoutInput{Object: exchange.OrderObject(id(1)), Try: 2, Home: "off-ramp:x", Until: at},
 		"check_payout_input":    &activities.CheckPayoutInput{AttemptID: id(5), Ask: true, Questions: 3},
 		"payout_step":           &activities.PayoutStep{AttemptID: id(5), Try: 2, State: activities.PayoutRefused, Code: "2040", Class: exchange.ClassPayee, Asked: true},
 		"settle_payout_input":   &activities.SettlePayoutInput{Object: exchange.OrderObject(id(1)), AttemptID: id(5), Proof: proof},
@@ -121,7 +121,7 @@ func payloads() map[string]any {
 		"refund_order_input":  &activities.RefundOrderInput{OrderID: id(1), Proof: proof},
 		"refund_opened":       &activities.RefundOpened{OrderState: state, RefundID: id(7)},
 		"retry_payout_input":  &activities.RetryPayoutInput{PaymentID: id(6), Proof: proof},
-		"prompt_input":        &activities.PromptInput{OrderID: id(1), N: 1, Home: "on-ramp:x"},
+		"prompt_input":        &activities.PromptInput{OrderID: id(1), N: 1, Home: "on-ramp:x", Until: at},
 		"submitted":           &activities.Submitted{AttemptID: id(5), State: exchange.Refused, Code: "1", Transient: true, Config: true},
 		"confirm_input":       &activities.ConfirmInput{AttemptID: id(5), Thorough: true, Attestation: proof},
 		"confirmed": &activities.Confirmed{
@@ -168,6 +168,7 @@ func payloads() map[string]any {
 			Escrow: "TEscrow", Method: exchange.PaymentMethodMomo, FundFromID: id(10),
 		},
 		"close_off_ramp_input": &activities.CloseOffRampInput{OrderID: id(1), Detail: exchange.DetailExpired, Behalf: behalf},
+		"decide_deposit_input": &activities.DecideDepositInput{OrderID: id(1), Behalf: activities.Behalf{IntentID: id(9)}},
 		"apply_deposit_input":  &activities.ApplyDepositInput{OrderID: id(1), DepositID: id(12)},
 		"deposit_applied": &activities.DepositApplied{
 			Outcome: string(exchange.TakenMismatch), OrderState: state, Crypto: money.Must(money.USDT, "10"), Fiat: money.Must(money.KES, "1293"),

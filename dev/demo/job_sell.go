@@ -90,6 +90,7 @@ func (j job) ownWallet(ctx context.Context, c *client.Client, address string) (w
 // saleWords describes each state of a sale.
 var saleWords = map[string]string{
 	"pending/deposit":             "waiting for the crypto at the order's address",
+	"pending/other_amount":        "another amount came; waiting for the seller's word, or for the amount that was asked for",
 	"pending/signature":           "the seller's wallet signs the payment to the order's address",
 	"confirming/deposit_finality": "seen on the chain; waiting until the block is final",
 	"processing/payout":           "the crypto is final; the shillings go to the phone",

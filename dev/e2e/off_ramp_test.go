@@ -91,6 +91,13 @@ func (w *harness) payIn(t *testing.T, n demo.Node, o order, amount string) {
 	}
 }
 
+// decides has the seller accept or return the other amount that came, by an operation on the order.
+func (w *harness) decides(t *testing.T, id uuid.UUID, verb string) {
+	t.Helper()
+	o := w.until(t, id, "asking for the seller's word", func(o order) bool { return o.Other != nil })
+	w.sendCommand(t, w.amina(t), id, verb, map[string]any{"digest": o.Other.Digest})
+}
+
 // soldOnce waits for the end of a sale to the vendor and of all that follows it, and compares it with the operator's
 // books and the chain.
 func (w *harness) soldOnce(t *testing.T, n demo.Node, o order, crypto string, shillings int64) order {
@@ -298,10 +305,12 @@ func equalAmounts(got, want map[string]string) bool {
 	return true
 }
 
-// soldLess and soldMore deliver another amount than was ordered; when the sale expires, it is sold at the agreed rate.
+// soldLess and soldMore deliver another amount than was ordered; by the seller's word, or when the sale expires, it is sold at
+// the agreed rate.
 func soldLess(t *testing.T, w *harness, n demo.Node) {
-	o := w.sellShortly(t, n, sale{})
+	o := w.sell(t, n, sale{})
 	w.payIn(t, n, o, "9.5")
+	w.decides(t, o.ID, "accept-deposit")
 	w.soldOnce(t, n, o, "9.5", 1223) // 9.5 at 128.755 are 1223.1725
 }
 

@@ -51,7 +51,10 @@ type order struct {
 	Phone         nullable  `json:"payment_phone_number"`
 	Escrow        nullable  `json:"escrow_wallet_address"`
 	Deposit       nullable  `json:"deposit_tx_hash"`
-	CompletedAt   struct {
+	Other         *struct {
+		Digest string `json:"digest"`
+	} `json:"other_deposit"`
+	CompletedAt struct {
 		Time  time.Time
 		Valid bool
 	} `json:"completed_at"`

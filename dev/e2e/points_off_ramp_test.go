@@ -38,6 +38,7 @@ func saleRows() []row {
 		{"CloseOffRamp/*/*", "flows", saleScenario{scene: saleCancelled, judgement: saleGivenUp}.scenario},
 		{"ApplyDeposit/SeeDeposit#?/*", "flows", saleScenario{scene: saleSeen, then: tronOn, judgement: salePaid}.scenario},
 		{"ApplyDeposit/TakeDeposit#?/*", "flows", paid},
+		{"DecideDeposit/*/*", "flows", saleScenario{scene: saleDecided, judgement: saleRepriced}.scenario},
 		{"ScreenDeposit/*/*", "flows", paid},
 		{"SubmitPayout/*/*", "momo", paid},
 		{"CheckPayout/SavePayoutQuery#?/*", "momo", paid},
@@ -121,6 +122,20 @@ func saleCancelled(t *testing.T, w *harness, b *saleScenario, tr *trial, arm fun
 	b.open(t, w, tr)
 	arm()
 	tr.background(t, w.amina(t), "/api/v1/auth/orders/"+tr.order.ID.String()+"/cancel", uuid.NewString(), nil, nil)
+}
+
+// saleDecided brings less than was asked for, and the seller wants to be paid for it.
+func saleDecided(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
+	b.open(t, w, tr)
+	w.payIn(t, w.tronNode(), tr.order, "9.5")
+	o := w.until(t, tr.order.ID, "asking for the seller's word", func(o order) bool { return o.Other != nil })
+	arm()
+	path := "/api/v1/auth/orders/" + tr.order.ID.String() + "/accept-deposit"
+	tr.background(t, w.amina(t), path, uuid.NewString(), map[string]any{"digest": o.Other.Digest}, nil)
+}
+
+func saleRepriced(t *testing.T, w *harness, _ *saleScenario, tr *trial) {
+	w.soldOnce(t, w.tronNode(), tr.order, "9.5", 1223)
 }
 
 // saleLost removes the block in which the crypto was seen by a reorganisation.

@@ -24,6 +24,7 @@ func (r *recorder) sales(t *testing.T) {
 
 	less := w.sell(t, n, sale{})
 	w.payIn(t, n, less, "9.5")
+	w.decides(t, less.ID, "accept-deposit")
 	w.soldOnce(t, n, less, "9.5", 1223)
 	keep(less, "off_ramp_repriced")
 
@@ -58,6 +59,7 @@ func (r *recorder) salesUndone(t *testing.T, n demo.Node) {
 
 	much := w.sell(t, n, sale{back: back})
 	w.payIn(t, n, much, "1200")
+	w.decides(t, much.ID, "return-deposit")
 	w.cryptoRefund(t, n, much, exchange.DetailMismatch, back, "1200")
 	r.keep(t, workflows.OffRampID(much.ID), "off_ramp_mismatch")
 

@@ -106,6 +106,8 @@ CREATE TRIGGER escrow_claims_true BEFORE INSERT ON escrow_claims FOR EACH ROW EX
 CREATE CONSTRAINT TRIGGER escrow_claims_held AFTER INSERT ON escrow_claims DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.hold_id IS NOT NULL) EXECUTE FUNCTION check_claim_hold();
 
+ALTER TABLE orders ADD CONSTRAINT orders_other_deposit_fkey FOREIGN KEY (other_deposit_id) REFERENCES chain_deposits (id);
+
 -- Requested wallets. The id is the wallet's, so that repeated creation makes only one.
 CREATE TABLE escrow_requests (
     id         uuid        PRIMARY KEY,

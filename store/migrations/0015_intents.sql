@@ -13,7 +13,7 @@ $$;
 CREATE TABLE intents (
     id         uuid        PRIMARY KEY,
     kind       text        NOT NULL CHECK (kind IN ('transfer.open', 'transfer.cancel', 'transfer.payload', 'transfer.import', 'purchase.open',
-                                                    'purchase.cancel', 'purchase.prompt', 'sale.open', 'sale.cancel', 'wallet.create')),
+                                                    'purchase.cancel', 'purchase.prompt', 'sale.open', 'sale.cancel', 'sale.accept', 'sale.return', 'wallet.create')),
     object_id  uuid        NOT NULL,
     user_id    uuid        NOT NULL REFERENCES users (id),
     statement  bytea       NOT NULL CHECK (octet_length(statement) <= 32768),
