@@ -24,7 +24,7 @@ type collection struct {
 func judgeCollection(e Evidence) Verdict {
 	c := collection{Evidence: e, callback: strongest(matching(e.Attempt, results(e.Reports)))}
 	c.Receipts = slices.DeleteFunc(slices.Clone(e.Receipts), func(o exchange.Observation) bool {
-		return o.State != exchange.SeenSucceeded || e.isTaken(o.Receipt)
+		return o.State != exchange.SeenSucceeded || e.isTaken(o.Receipt) || e.isStrangers(o)
 	})
 	v := c.weigh()
 	v.WantsStatement = c.wantsStatement(v.State)
@@ -42,6 +42,17 @@ func judgeCollection(e Evidence) Verdict {
 
 // isTaken reports whether a receipt paid for another prompt of the order.
 func (e Evidence) isTaken(receipt string) bool { return slices.Contains(e.Taken, receipt) }
+
+// isStrangers reports whether a row is of another amount by another payer than the prompt's. It is no evidence about the prompt:
+// otherwise anybody who learns the reference could end somebody's order with a shilling. Unless our operator names it, it is set
+// aside as a payment that fits nothing.
+func (e Evidence) isStrangers(o exchange.Observation) bool {
+	payer := o.PhoneHash
+	if payer == "" && o.Phone != "" {
+		payer = o.Phone.Hash()
+	}
+	return payer != "" && payer != e.Attempt.Phone.Hash() && !o.Amount.Equal(e.Attempt.Amount) && o.Receipt != e.Attested
+}
 
 // weigh compares the sources.
 func (c collection) weigh() Verdict {

@@ -46,6 +46,8 @@ func TestTwoSourcesDecide(t *testing.T) {
 	queryDeclined.Class = exchange.ClassDeclined
 	byHand, byHandListed := said(exchange.SourceConfirmation, yes, "R0", "1"), said(exchange.SourceStatement, yes, "R0", "1")
 	byHand.At, byHandListed.At = prompted, prompted
+	strangers, strangersListed := byHand, byHandListed
+	strangers.Phone, strangersListed.PhoneHash = "254711111111", exchange.Phone("254711111111").Hash()
 	for name, c := range map[string]struct {
 		callback, query exchange.Observation
 		rows            []exchange.Observation
@@ -82,6 +84,10 @@ func TestTwoSourcesDecide(t *testing.T) {
 		"by hand, the prompt's row is there":          {query: query(yes), rows: rows(byHand, byHandListed, row), want: Paid, paid: "R1"},
 		"by hand, and no answer yet":                  {query: query(silent), rows: rows(byHand, byHandListed), want: Claimed},
 		"by hand, the prompt failed":                  {query: query(no), rows: rows(byHand, byHandListed), want: Paid},
+		"by a stranger's hand, the prompt failed":     {query: query(no), rows: rows(strangers, strangersListed), want: Failed},
+		"by a stranger's hand, and no answer yet":     {query: query(silent), rows: rows(strangers, strangersListed), want: Pending},
+		"by a stranger's hand, the prompt was paid":   {query: query(yes), rows: rows(strangers, strangersListed, row), want: Paid, paid: "R1"},
+		"by a stranger's hand, an officer names it":   {query: query(silent), rows: rows(strangers, strangersListed), note: "R0", want: Paid, paid: "R0"},
 		"too much, confirmed by a notice":             {callback: callback(yes, "R9", "250000"), query: query(yes), rows: rows(tooMuch), want: Disputed},
 		"too much, confirmed by the statement":        {callback: callback(yes, "R9", "250000"), query: query(yes), rows: rows(tooMuch, tooMuchListed), want: Paid, paid: "R9"},
 		"callback failed, question paid":              {callback: callback(no, "", ""), query: query(yes), want: Receipt},

@@ -85,6 +85,28 @@ func TestCatalogue11_TheAmountIsWrong(t *testing.T) {
 	w.books()
 }
 
+// Case 11, with a known account and another payer: a stranger's payment of another amount decides nothing about the order, whose
+// customer may still pay. The money waits for an operator.
+func TestCatalogue11_AStrangerPaysAnotherAmount(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.fault("never", sandbox.OpPrompt)
+	r := w.request("00")
+	const little = 1
+	o := w.buy(r, after(6*time.Minute, func(*testsuite.TestWorkflowEnvironment) {
+		w.pays("254712345678", w.order(r.ID).PaymentReference, little)
+	}))
+	w.is(o, exchange.OrderCancelled, exchange.DetailExpired)
+	w.parked(workflows.OnRampID(r.ID))
+	for range 2 {
+		w.pass(25 * time.Hour)
+		w.play("reconcile-payments", workflows.ReconcilePayments, nil, nil)
+	}
+	w.setAside(exchange.ExcUnmatched, exchange.ExcOpen)
+	w.holds(exchange.House(exchange.AccSuspense, "KES"), shillings(little))
+	w.books()
+}
+
 // pays makes a payer pay our number without a prompt.
 func (w *harness) pays(phone, reference string, amount int64) string {
 	w.t.Helper()
