@@ -125,3 +125,29 @@ func TestTwoOfficersActivateAnOfficer(t *testing.T) {
 		t.Errorf("limits %v", got)
 	}
 }
+
+// New destinations rest longer by one officer's word, and less by that of two.
+func TestDestinationsRestByTheLimits(t *testing.T) {
+	c := newCrossing(t, "1")
+	change := func(seconds int, above string) *reply {
+		return c.do(patch, "/api/v1/auth/limits", map[string]any{"new_destinations": map[string]any{"rest_seconds": seconds, "rest_above": above}}, c.admin.auth())
+	}
+	shown := func() map[string]any {
+		t.Helper()
+		return c.do(get, "/api/v1/auth/limits", nil, c.admin.auth()).want(http.StatusOK).object()["new_destinations"].(map[string]any)
+	}
+	change(172800, "100000").want(http.StatusOK)
+	if got := shown(); got["rest_seconds"] != 172800.0 || got["rest_above"] != "100000.00" {
+		t.Errorf("new destinations rest %v", got)
+	}
+	waits := change(3600, "100000").want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
+	if got := shown(); waits["kind"] != "house_limits" || got["rest_seconds"] != 172800.0 {
+		t.Errorf("%v waits, and new destinations rest %v", waits, got)
+	}
+	c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, c.officers[0].auth(), freshKey()).want(http.StatusOK)
+	if got := shown(); got["rest_seconds"] != 3600.0 {
+		t.Errorf("two agreed, and new destinations rest %v", got)
+	}
+	change(604801, "1").blames("/new_destinations/rest_seconds out_of_range")
+	c.do(patch, "/api/v1/auth/limits", map[string]any{"new_destinations": map[string]any{"rest_seconds": 1}}, c.admin.auth()).blames("/new_destinations/rest_above required")
+}

@@ -139,14 +139,16 @@ type wireEscrowPolicy struct {
 	KeepFree    int        `json:"keep_free"`
 	Most        int        `json:"most"`
 	RestSeconds int        `json:"rest_seconds"`
+	IdleSeconds int        `json:"idle_rest_seconds"`
+	UserPercent int        `json:"user_percent"`
 	UpdatedBy   *uuid.UUID `json:"updated_by"`
 	UpdatedAt   timestamp  `json:"updated_at"`
 }
 
 func escrowPolicyWire(p exchange.EscrowPolicy) wireEscrowPolicy {
 	return wireEscrowPolicy{
-		Network: string(p.Network), KeepFree: p.KeepFree, Most: p.Most, RestSeconds: int(p.Rest / time.Second), UpdatedBy: optID(p.UpdatedBy),
-		UpdatedAt: stamp(p.UpdatedAt),
+		Network: string(p.Network), KeepFree: p.KeepFree, Most: p.Most, RestSeconds: int(p.Rest / time.Second),
+		IdleSeconds: int(p.IdleRest / time.Second), UserPercent: p.UserPercent, UpdatedBy: optID(p.UpdatedBy), UpdatedAt: stamp(p.UpdatedAt),
 	}
 }
 
@@ -170,6 +172,8 @@ func (s *server) escrowPolicies(c *call) error {
 	return c.tagged(policiesVersion(all), map[string]any{"policies": each(all, escrowPolicyWire)})
 }
 
+// patchEscrowPolicy changes the policy of a network. Shorter rests and a larger share of unverified users wait for a second
+// officer, and the answer is 202; the other changes take effect at once.
 func (s *server) patchEscrowPolicy(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -179,17 +183,23 @@ func (s *server) patchEscrowPolicy(c *call) error {
 	p := store.EscrowPolicyPatch{
 		IfVersions: c.ifVersions,
 		KeepFree:   f.integer("keep_free", false, 0, exchange.MaxEscrowKept), Most: f.integer("most", false, 1, exchange.MaxEscrowPool),
+		UserPercent: f.integer("user_percent", false, 1, 100),
 	}
-	if seconds := f.integer("rest_seconds", false, int(exchange.MinEscrowRest/time.Second), int(exchange.MaxEscrowRest/time.Second)); seconds != nil {
-		rest := time.Duration(*seconds) * time.Second
-		p.Rest = &rest
+	for name, to := range map[string]**time.Duration{"rest_seconds": &p.Rest, "idle_rest_seconds": &p.IdleRest} {
+		if seconds := f.integer(name, false, int(exchange.MinEscrowRest/time.Second), int(exchange.MaxEscrowRest/time.Second)); seconds != nil {
+			rest := time.Duration(*seconds) * time.Second
+			*to = &rest
+		}
 	}
 	if err := f.donePatch(); err != nil {
 		return err
 	}
-	changed, version, err := s.Store.ChangeEscrowPolicy(c.ctx, network, p, c.who)
+	changed, err := s.Store.ChangeEscrowPolicy(c.ctx, network, p, c.who)
 	if err != nil {
 		return err
 	}
-	return c.tagged(version, escrowPolicyWire(changed))
+	if changed.Waits.ID != uuid.Nil {
+		return answerPending(c, changed.Waits)
+	}
+	return c.tagged(changed.Version, escrowPolicyWire(changed.Policy))
 }

@@ -88,14 +88,19 @@ func TestEscrowPolicyIsChanged(t *testing.T) {
 	e := start(t)
 	admin, treasurer := e.person(exchange.RoleAdmin), e.person(exchange.RoleTreasury)
 	change := func(body map[string]any) *reply { return e.do(patch, escrowPath+"/policy", body, admin.auth()) }
-	changed := change(map[string]any{"network": "solana", "rest_seconds": 600}).want(http.StatusOK).object()
-	if changed["rest_seconds"] != 600.0 || changed["keep_free"] != 20.0 || changed["most"] != 500.0 || changed["updated_by"] != admin.ID.String() {
+	changed := change(map[string]any{"network": "solana", "rest_seconds": 700000, "idle_rest_seconds": 30000, "user_percent": 20}).want(http.StatusOK).object()
+	if changed["rest_seconds"] != 700000.0 || changed["idle_rest_seconds"] != 30000.0 || changed["user_percent"] != 20.0 || changed["keep_free"] != 20.0 || changed["most"] != 500.0 || changed["updated_by"] != admin.ID.String() {
 		t.Errorf("changed to %v", changed)
 	}
-	change(map[string]any{"network": "solana", "rest_seconds": 599, "most": 0, "keep_free": 1001}).blames("/keep_free out_of_range", "/most out_of_range", "/rest_seconds out_of_range")
+	waits := change(map[string]any{"network": "solana", "rest_seconds": 600, "keep_free": 30}).want(http.StatusAccepted).object()["changes"].([]any)
+	if c := waits[0].(map[string]any); len(waits) != 1 || c["kind"] != "escrow_policy" {
+		t.Errorf("%v wait", waits)
+	}
+	change(map[string]any{"network": "solana", "rest_seconds": 599, "idle_rest_seconds": 599, "user_percent": 101, "most": 0, "keep_free": 1001}).blames(
+		"/idle_rest_seconds out_of_range", "/keep_free out_of_range", "/most out_of_range", "/rest_seconds out_of_range", "/user_percent out_of_range")
 	change(map[string]any{"network": "solana", "keep_free": 501}).blames("/keep_free out_of_range")
 	all := e.do(get, escrowPath+"/policy", nil, treasurer.auth()).want(http.StatusOK).object()["policies"].([]any)
-	if len(all) != 3 || all[1].(map[string]any)["network"] != "solana" || all[1].(map[string]any)["rest_seconds"] != 600.0 {
+	if len(all) != 3 || all[1].(map[string]any)["network"] != "solana" || all[1].(map[string]any)["rest_seconds"] != 700000.0 || all[1].(map[string]any)["keep_free"] != 30.0 {
 		t.Errorf("the policies are %v", all)
 	}
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 
@@ -77,6 +79,13 @@ type houseLimits struct {
 	Roles      map[exchange.Role]limitsWire         `json:"roles"`
 	Valuations map[money.Asset]string               `json:"valuations"`
 	Approvals  map[exchange.ApprovalObject]ruleWire `json:"approvals"`
+	Rest       restWire                             `json:"new_destinations"`
+}
+
+// restWire is how long a new destination outside of our custody rests before more than a value goes there within a day.
+type restWire struct {
+	RestSeconds int64  `json:"rest_seconds"`
+	RestAbove   string `json:"rest_above"`
 }
 
 // ruleWire is an approval rule. For payments by bank, which always need one officer, it has only two_above.
@@ -102,7 +111,12 @@ func (s *server) getLimits(c *call) error {
 	if err != nil {
 		return err
 	}
+	rest, err := s.Store.DestinationRest(c.ctx)
+	if err != nil {
+		return err
+	}
 	w := houseLimits{
+		Rest:  restWire{int64(rest.For / time.Second), rest.Above.String()},
 		Roles: map[exchange.Role]limitsWire{}, Valuations: map[money.Asset]string{},
 		Approvals: map[exchange.ApprovalObject]ruleWire{},
 	}
@@ -154,11 +168,14 @@ func (s *server) patchLimits(c *call) error {
 			}
 		}
 	}
+	if in := f.object("new_destinations", false); in != nil {
+		p.Rest = in.destinationRest()
+	}
 	if err := f.done(); err != nil {
 		return err
 	}
-	if len(p.Roles) == 0 && len(p.Valuations) == 0 && len(p.Rules) == 0 {
-		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change roles, valuations or approvals"})
+	if len(p.Roles) == 0 && len(p.Valuations) == 0 && len(p.Rules) == 0 && p.Rest == nil {
+		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change roles, valuations, approvals or new_destinations"})
 	}
 	waits, err := s.Store.PatchLimits(c.ctx, p, c.who)
 	if err != nil {
@@ -168,6 +185,15 @@ func (s *server) patchLimits(c *call) error {
 		return answerPending(c, waits)
 	}
 	return s.getLimits(c)
+}
+
+// destinationRest reads the rest of new destinations, which is given as a whole.
+func (f *form) destinationRest() *exchange.DestinationRest {
+	d := &exchange.DestinationRest{Above: f.amount("rest_above", money.KES, true)}
+	if seconds := f.integer("rest_seconds", true, 0, int(exchange.MaxDestinationRest/time.Second)); seconds != nil {
+		d.For = time.Duration(*seconds) * time.Second
+	}
+	return d
 }
 
 // approvalRule reads the values of a rule. That of payments by bank has only two_above.

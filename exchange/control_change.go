@@ -15,7 +15,7 @@ type ControlKind string
 
 // The kinds. A change that only tightens a control needs no confirmation: it takes effect at once.
 const (
-	ControlHouseLimits ControlKind = "house_limits" // limits of roles, valuations, the approval rule
+	ControlHouseLimits ControlKind = "house_limits" // limits of roles, valuations, the approval rule, the rest of new destinations
 	ControlUserLimits  ControlKind = "user_limits"  // a user's own limits, above those of its role
 	ControlStaffAccess ControlKind = "staff_access" // the account of an admin or a treasury officer becomes active
 	// Treasury matters: a treasury officer may propose these too.
@@ -34,6 +34,7 @@ const (
 	ControlQuarantine         ControlKind = "quarantine_settled"  // a movement in the quarantine is explained
 	ControlFreezeLift         ControlKind = "freeze_lift"         // the end of a freeze of all outgoing payments
 	ControlNonceReopened      ControlKind = "nonce_reopened"      // a wallet signs again after a transaction that was not ours
+	ControlEscrowPolicy       ControlKind = "escrow_policy"       // escrow addresses rest less, or unverified users may use more of them
 )
 
 // ControlStatus is the state of a change of the controls.
@@ -52,6 +53,7 @@ func ControlKinds() []ControlKind {
 		ControlHouseLimits, ControlUserLimits, ControlStaffAccess, ControlMomoTerms, ControlTreasuryAllocation, ControlFloatMove,
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
+		ControlEscrowPolicy,
 	}
 }
 

@@ -145,13 +145,22 @@ type EscrowClaim struct {
 
 // EscrowPolicy is the size of a network's pool and how long its addresses rest.
 type EscrowPolicy struct {
-	Network   Network
-	KeepFree  int           // addresses that are kept ready
-	Most      int           // addresses, without the disabled ones
-	Rest      time.Duration // between two orders
-	UpdatedBy uuid.UUID
-	UpdatedAt time.Time
-	Version   int64
+	Network  Network
+	KeepFree int           // addresses that are kept ready
+	Most     int           // addresses, without the disabled ones
+	Rest     time.Duration // between two orders
+	// IdleRest is the rest after an order to which nothing came, if it is less.
+	IdleRest time.Duration
+	// UserPercent is how much of the pool the sales of unverified users may use.
+	UserPercent int
+	UpdatedBy   uuid.UUID
+	UpdatedAt   time.Time
+	Version     int64
+}
+
+// Looser reports whether the policy lends addresses again sooner than another one, or lets unverified users use more of them.
+func (p EscrowPolicy) Looser(now EscrowPolicy) bool {
+	return p.Rest < now.Rest || p.IdleRest < now.IdleRest || p.UserPercent > now.UserPercent
 }
 
 // EscrowDemand is what the pool of a network has and needs.

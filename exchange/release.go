@@ -65,6 +65,14 @@ type DestinationRest struct {
 	For   time.Duration
 }
 
+// MaxDestinationRest is the longest rest of a new destination.
+const MaxDestinationRest = 7 * 24 * time.Hour
+
+// Looser reports whether more money may go to a new destination, or sooner, than by another rule.
+func (d DestinationRest) Looser(now DestinationRest) bool {
+	return d.For < now.For || d.Above.Cmp(now.Above) > 0
+}
+
 // ReleaseFacts are what a release is judged by. They are read in one transaction, under the lock of the release.
 type ReleaseFacts struct {
 	Release

@@ -49,6 +49,8 @@ func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange
 		return none, t.applyLift(ctx, c, by)
 	case exchange.ControlNonceReopened:
 		return none, t.applyReopening(ctx, c, by)
+	case exchange.ControlEscrowPolicy:
+		return none, t.applyEscrowPolicy(ctx, c, by)
 	}
 	return none, exchange.Errorf(exchange.CodeInternal, "unknown kind of control change: %s", c.Kind)
 }

@@ -180,96 +180,14 @@ func patchEscrow(a *exchange.EscrowAddress, p EscrowPatch, now time.Time) error 
 	return nil
 }
 
-const policyColumns = `network, keep_free, most, rest_seconds::bigint * 1000000000 AS rest, updated_by, updated_at, version`
+const policyColumns = `network, keep_free, most, rest_seconds::bigint * 1000000000 AS rest, idle_rest_seconds::bigint * 1000000000 AS idle_rest, user_percent,
+	updated_by, updated_at, version`
 
 const readPolicies = `SELECT ` + policyColumns + ` FROM escrow_policy ORDER BY network`
 
 const lockPolicy = `SELECT ` + policyColumns + ` FROM escrow_policy WHERE network = $1 FOR NO KEY UPDATE`
 
-const savePolicy = `
-UPDATE escrow_policy SET keep_free = $2, most = $3, rest_seconds = $4, updated_by = $5, updated_at = $6, version = version + 1 WHERE network = $1`
-
 // EscrowPolicies reads the size limits of the pools and the rest time of their addresses, by network.
 func (s *Store) EscrowPolicies(ctx context.Context) ([]exchange.EscrowPolicy, error) {
 	return readAll[exchange.EscrowPolicy](ctx, s.db, "escrow policy", readPolicies)
-}
-
-// EscrowPolicyPatch changes the policy of a network; nil leaves a field as it is.
-type EscrowPolicyPatch struct {
-	KeepFree *int
-	Most     *int
-	Rest     *time.Duration
-
-	IfVersions []int64 // the expected sums of the versions of all policies; none is any
-}
-
-// ChangeEscrowPolicy changes the policy of a network. It moves no money: resting addresses keep their rest time.
-// The second result is the sum of the versions of all policies.
-func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p EscrowPolicyPatch, by exchange.Principal) (exchange.EscrowPolicy, int64, error) {
-	var changed exchange.EscrowPolicy
-	var all int64
-	err := s.inTx(ctx, "escrow policy", func(t unitTx) error {
-		var err error
-		if all, err = versionOf(ctx, t, lockPolicies); err != nil {
-			return err
-		}
-		if err := expect(p.IfVersions, all); err != nil {
-			return err
-		}
-		before, err := t.lockedPolicy(ctx, n)
-		if err != nil {
-			return err
-		}
-		if changed = before; p.KeepFree != nil {
-			changed.KeepFree = *p.KeepFree
-		}
-		if p.Most != nil {
-			changed.Most = *p.Most
-		}
-		if p.Rest != nil {
-			changed.Rest = *p.Rest
-		}
-		if err := checkPolicy(changed); err != nil || changed == before {
-			return err
-		}
-		changed.UpdatedBy, changed.UpdatedAt, changed.Version = by.UserID, t.s.now(), before.Version+1
-		all++
-		if err := t.One(ctx, savePolicy, n, changed.KeepFree, changed.Most, int64(changed.Rest/time.Second), nullID(by.UserID), changed.UpdatedAt); err != nil {
-			return err
-		}
-		return t.record(ctx, auditEvent{
-			by: by, object: "escrow_policy", id: escrowPolicyID(n), name: "escrow_policy.changed", before: policySnapshot(before), after: policySnapshot(changed),
-		})
-	})
-	return changed, all, err
-}
-
-func (t unitTx) lockedPolicy(ctx context.Context, n exchange.Network) (exchange.EscrowPolicy, error) {
-	return readOne[exchange.EscrowPolicy](ctx, t, "network", lockPolicy, n)
-}
-
-// escrowPolicyID is the object id for the events of a network's policy.
-func escrowPolicyID(n exchange.Network) uuid.UUID {
-	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("kivuko escrow policy "+string(n)))
-}
-
-func policySnapshot(p exchange.EscrowPolicy) map[string]any {
-	return map[string]any{"network": p.Network, "keep_free": p.KeepFree, "most": p.Most, "rest_seconds": int64(p.Rest / time.Second)}
-}
-
-func checkPolicy(p exchange.EscrowPolicy) error {
-	for _, rule := range []struct {
-		ok               bool
-		pointer, message string
-	}{
-		{p.Most >= 1 && p.Most <= exchange.MaxEscrowPool, "/most", "must be from 1 to 10000"},
-		{p.KeepFree >= 0 && p.KeepFree <= exchange.MaxEscrowKept, "/keep_free", "must be from 0 to 1000"},
-		{p.KeepFree <= p.Most, "/keep_free", "must not be more than most"},
-		{p.Rest >= exchange.MinEscrowRest && p.Rest <= exchange.MaxEscrowRest && p.Rest%time.Second == 0, "/rest_seconds", "must be from 600 to 7776000"},
-	} {
-		if err := require(rule.ok, rule.pointer, "out_of_range", rule.message); err != nil {
-			return err
-		}
-	}
-	return nil
 }

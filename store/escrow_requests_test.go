@@ -27,7 +27,7 @@ func (p *pool) make(t *testing.T, ids ...uuid.UUID) {
 
 func (p *pool) policy(t *testing.T, keep, most int) {
 	t.Helper()
-	if _, _, err := p.store.ChangeEscrowPolicy(t.Context(), exchange.Tron, store.EscrowPolicyPatch{KeepFree: &keep, Most: &most}, storetest.By); err != nil {
+	if _, err := p.store.ChangeEscrowPolicy(t.Context(), exchange.Tron, store.EscrowPolicyPatch{KeepFree: &keep, Most: &most}, storetest.By); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -212,9 +212,9 @@ func TestEscrowPolicies(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPool(t)
 	p.cancel(t, p.market.Sale(t, p.store, "10"))
-	rest := exchange.MinEscrowRest
-	changed, _, err := p.store.ChangeEscrowPolicy(ctx, exchange.Tron, store.EscrowPolicyPatch{Rest: &rest}, storetest.By)
-	if err != nil || changed.Rest != rest || changed.KeepFree != 20 || changed.Most != 500 {
+	rest, one := exchange.MinEscrowRest, storetest.PrincipalOf(storetest.User(t, p.store, exchange.RoleAdmin))
+	changed, err := p.store.ChangeEscrowPolicy(ctx, exchange.Tron, store.EscrowPolicyPatch{Rest: &rest}, one)
+	if err := storetest.Agreed(t, p.store)(changed.Waits, err); err != nil {
 		t.Fatalf("changed to %+v, %v", changed, err)
 	}
 	p.cancel(t, p.market.Sale(t, p.store, "10"))
@@ -227,12 +227,12 @@ func TestEscrowPolicies(t *testing.T) {
 		t.Errorf("they rest until %v", until)
 	}
 	short, keep, none, far := time.Minute, 501, 0, exchange.MaxEscrowRest+time.Second
-	for _, bad := range []store.EscrowPolicyPatch{{Rest: &short}, {Rest: &far}, {KeepFree: &keep}, {Most: &none}} {
-		_, _, err := p.store.ChangeEscrowPolicy(ctx, exchange.Tron, bad, storetest.By)
+	for _, bad := range []store.EscrowPolicyPatch{{Rest: &short}, {Rest: &far}, {KeepFree: &keep}, {Most: &none}, {IdleRest: &short}, {UserPercent: &none}} {
+		_, err := p.store.ChangeEscrowPolicy(ctx, exchange.Tron, bad, storetest.By)
 		wantFault(t, err, exchange.CodeInvalid)
 	}
 	all, err := p.store.EscrowPolicies(ctx)
-	if err != nil || len(all) != 3 || all[2].Network != exchange.Tron || all[2].Rest != rest {
+	if err != nil || len(all) != 3 || all[2].Network != exchange.Tron || all[2].Rest != rest || all[2].KeepFree != 20 || all[2].Most != 500 {
 		t.Errorf("the policies are %+v, %v", all, err)
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
@@ -17,6 +18,7 @@ type LimitPatch struct {
 	Roles      map[exchange.Role]exchange.SpendingLimits
 	Valuations map[money.Asset]decimal.Decimal
 	Rules      map[exchange.ApprovalObject]exchange.ApprovalRule
+	Rest       *exchange.DestinationRest // of new destinations; nil leaves it as it is
 
 	IfVersions []int64 // the expected versions; none is any
 }
@@ -26,7 +28,7 @@ func emptyPatch() LimitPatch {
 }
 
 func (p LimitPatch) empty() bool {
-	return len(p.Roles) == 0 && len(p.Valuations) == 0 && len(p.Rules) == 0
+	return len(p.Roles) == 0 && len(p.Valuations) == 0 && len(p.Rules) == 0 && p.Rest == nil
 }
 
 // split separates what loosens the controls, compared with now, from the rest. A role, a valuation and a rule are
@@ -37,6 +39,11 @@ func (p LimitPatch) split(now LimitPatch) (tighter, looser LimitPatch) {
 		return rate.LessThan(now.Valuations[asset]) // a lower valuation loosens the limits
 	})
 	tighter.Rules, looser.Rules = parted(p.Rules, func(object exchange.ApprovalObject, r exchange.ApprovalRule) bool { return r.Looser(now.Rules[object]) })
+	if p.Rest != nil && p.Rest.Looser(*now.Rest) {
+		looser.Rest = p.Rest
+	} else {
+		tighter.Rest = p.Rest
+	}
 	return tighter, looser
 }
 
@@ -55,7 +62,11 @@ func parted[K comparable, V any](part map[K]V, loosens func(K, V) bool) (tighter
 
 // of returns the fields that another patch names.
 func (p LimitPatch) of(named LimitPatch) LimitPatch {
-	return LimitPatch{Roles: only(p.Roles, named.Roles), Valuations: only(p.Valuations, named.Valuations), Rules: only(p.Rules, named.Rules)}
+	kept := LimitPatch{Roles: only(p.Roles, named.Roles), Valuations: only(p.Valuations, named.Valuations), Rules: only(p.Rules, named.Rules)}
+	if named.Rest != nil {
+		kept.Rest = p.Rest
+	}
+	return kept
 }
 
 func only[K comparable, V any](part, named map[K]V) map[K]V {
@@ -138,7 +149,8 @@ func (t unitTx) houseLimits(ctx context.Context) (LimitPatch, error) {
 	for _, v := range rates {
 		now.Valuations[v.Asset] = v.Rate
 	}
-	return now, nil
+	now.Rest = new(exchange.DestinationRest)
+	return now, t.Get(ctx, now.Rest, readDestinationRest)
 }
 
 const saveRoleLimits = `UPDATE role_limits SET per_transaction = $2, per_day = $3, per_month = $4, updated_by = $5, updated_at = $6 WHERE role = $1`
@@ -189,7 +201,14 @@ func (t unitTx) saveHouseLimits(ctx context.Context, now, p LimitPatch, by excha
 			return err
 		}
 	}
-	return nil
+	if p.Rest == nil {
+		return nil
+	}
+	terms := restTermsOf(*p.Rest)
+	if err := t.One(ctx, saveDestinationRest, terms.Rest, p.Rest.Above.Decimal(), who, at); err != nil {
+		return err
+	}
+	return t.audit(ctx, by, "limits.destination_rest_changed", "destination_rest", uuid.Nil, restTermsOf(*now.Rest), terms)
 }
 
 // houseTerms is a change of the house's limits as stored and shown. The database's guards read it.
@@ -197,6 +216,7 @@ type houseTerms struct {
 	Roles      map[exchange.Role]limitTerms          `json:"roles,omitempty"`
 	Valuations map[money.Asset]string                `json:"valuations,omitempty"`
 	Approvals  map[exchange.ApprovalObject]ruleTerms `json:"approvals,omitempty"`
+	Rest       *restTerms                            `json:"new_destinations,omitempty"`
 }
 
 // limitTerms are spending limits; null means no limit.
@@ -267,6 +287,10 @@ func (p LimitPatch) terms() houseTerms {
 	for object, r := range p.Rules {
 		t.Approvals[object] = ruleTermsOf(object, r)
 	}
+	if p.Rest != nil {
+		rest := restTermsOf(*p.Rest)
+		t.Rest = &rest
+	}
 	return t
 }
 
@@ -289,5 +313,9 @@ func (t houseTerms) patch() (LimitPatch, error) {
 			return p, err
 		}
 	}
-	return p, nil
+	if t.Rest != nil {
+		p.Rest = &exchange.DestinationRest{For: time.Duration(t.Rest.Rest) * time.Second}
+		p.Rest.Above, err = money.Parse(money.KES, t.Rest.Above)
+	}
+	return p, err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -99,6 +100,25 @@ SELECT r.id, r.purpose, r.object_id, r.house, r.owner_id, r.wallet_id, r.request
     (SELECT min(k.opened_at) FROM releases k WHERE k.recipient = r.recipient AND (k.owner_id = r.owner_id OR k.house AND r.house)) AS known
 FROM releases r JOIN approval_rules a ON a.object_type = 'transfer' CROSS JOIN release_policy p CROSS JOIN LATERAL release_sums(r, $2::timestamptz) s
 WHERE r.id = $1`
+
+const readDestinationRest = `SELECT rest_above||' KES' AS above, rest_seconds::bigint * 1000000000 AS "for" FROM release_policy`
+
+const saveDestinationRest = `UPDATE release_policy SET rest_seconds = $1, rest_above = $2, updated_by = $3, updated_at = $4`
+
+// restTerms are the rest of new destinations as two officers agree to it.
+type restTerms struct {
+	Rest  int64  `json:"rest_seconds"`
+	Above string `json:"rest_above"`
+}
+
+func restTermsOf(d exchange.DestinationRest) restTerms {
+	return restTerms{int64(d.For / time.Second), d.Above.String()}
+}
+
+// DestinationRest reads how long new destinations rest.
+func (s *Store) DestinationRest(ctx context.Context) (exchange.DestinationRest, error) {
+	return readOne[exchange.DestinationRest](ctx, s.db, "limit", readDestinationRest)
+}
 
 const saveVerdict = `UPDATE releases SET officers = $2, rests_until = $3, passed_at = $4 WHERE id = $1`
 

@@ -134,7 +134,7 @@ transfers                   ru    riu    rl    ru     ru      r         -
 screenings                  r     ri     r     r      ri      -         -
 deny_list                   riu   r      r     r      r       -         -
 freezes                     riu   r      r     r      r       -         -
-release_policy              r     r      r     r      r       -         -
+release_policy              ru    r      r     r      r       -         -
 releases                    r     riu    r     r      r       -         -
 reconciliation_runs         r     riu    r     riu    r       -         -
 reconciliation_totals       r     riu    r     riu    r       -         -
@@ -159,7 +159,7 @@ var updatable = map[string]string{
 	"nonce_sequences":    "foreign_nonce",
 	"cold_drafts":        "attempt_id, evidence, part, status",
 	"deposit_quarantine": "note, settled_at",
-	"escrow_policy":      "keep_free, most, rest_seconds, updated_at, updated_by, version",
+	"escrow_policy":      "idle_rest_seconds, keep_free, most, rest_seconds, updated_at, updated_by, user_percent, version",
 	"escrow_addresses":   "label, reason, status, updated_at, updated_by, version",
 	"escrow_leases":      "ended_at",
 	"escrow_claims":      "kept, refunded, taken",

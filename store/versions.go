@@ -37,7 +37,7 @@ FROM users u LEFT JOIN user_limits l ON l.user_id = u.id WHERE u.id = $1`
 	houseLimitsVersion = `
 SELECT greatest(hashtextextended(concat_ws(' ', (SELECT string_agg(r::text, ' ' ORDER BY role) FROM role_limits r),
 	(SELECT string_agg(v::text, ' ' ORDER BY asset) FROM valuations v),
-	(SELECT string_agg(a::text, ' ' ORDER BY object_type) FROM approval_rules a)), 0) & 9223372036854775807, 1)`
+	(SELECT string_agg(a::text, ' ' ORDER BY object_type) FROM approval_rules a), (SELECT p::text FROM release_policy p)), 0) & 9223372036854775807, 1)`
 
 	lockPolicies = `SELECT sum(version)::bigint FROM (SELECT version FROM escrow_policy ORDER BY network FOR NO KEY UPDATE) p`
 )

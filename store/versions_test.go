@@ -50,7 +50,7 @@ func TestOneOfManyChangesToOneVersionCounts(t *testing.T) {
 				return sum, err
 			},
 			func(n int, version int64) error {
-				_, _, err := s.ChangeEscrowPolicy(ctx, exchange.Networks()[n%3], store.EscrowPolicyPatch{KeepFree: &n, IfVersions: []int64{version}}, admin)
+				_, err := s.ChangeEscrowPolicy(ctx, exchange.Networks()[n%3], store.EscrowPolicyPatch{KeepFree: &n, IfVersions: []int64{version}}, admin)
 				return err
 			},
 		},

@@ -25,7 +25,7 @@ CREATE TABLE control_changes (
     CONSTRAINT control_changes_in_time CHECK (status <> 'confirmed' OR decided_at < expires_at),
     CONSTRAINT control_changes_kind CHECK (kind IN ('house_limits', 'user_limits', 'staff_access', 'momo_terms', 'treasury_allocation',
         'float_move', 'exception_decision', 'payout_attestation', 'order_address', 'refund_decision', 'database_release', 'deny_removal', 'fee_profile', 'fx_rate',
-        'breaker_closed', 'quarantine_settled', 'freeze_lift', 'nonce_reopened'))
+        'breaker_closed', 'quarantine_settled', 'freeze_lift', 'nonce_reopened', 'escrow_policy'))
 );
 CREATE INDEX control_changes_pending_idx ON control_changes (proposed_at, id) WHERE status = 'pending';
 CREATE INDEX control_changes_subject_idx ON control_changes (subject_id) WHERE subject_id IS NOT NULL AND status = 'pending';

@@ -18,6 +18,10 @@ CREATE TABLE escrow_policy (
 INSERT INTO escrow_policy (network, keep_free, most, rest_seconds, idle_rest_seconds, user_percent, updated_at)
     SELECT n, 20, 500, 604800, 21600, 25, now() FROM unnest(ARRAY['ethereum', 'tron', 'solana']) AS n;
 CALL never_removed('escrow_policy');
+CALL same_columns('escrow_policy', 'network');
+CREATE TRIGGER escrow_policy_guarded BEFORE UPDATE ON escrow_policy FOR EACH ROW
+    WHEN (NEW.rest_seconds < OLD.rest_seconds OR NEW.idle_rest_seconds < OLD.idle_rest_seconds OR NEW.user_percent > OLD.user_percent)
+    EXECUTE FUNCTION guard_escrow_policy();
 
 -- The pool. A row has the id of its wallet, and is created and deleted with it.
 CREATE TABLE escrow_addresses (

@@ -20,14 +20,18 @@ CREATE TRIGGER payment_attempts_frozen BEFORE INSERT ON payment_attempts FOR EAC
 CREATE TRIGGER order_payouts_frozen BEFORE UPDATE ON order_payouts FOR EACH ROW
     WHEN (OLD.status <> 'processing' AND NEW.status = 'processing') EXECUTE FUNCTION refuse_while_frozen();
 
--- How long a new destination outside of our custody rests before more than a value goes there within a day. The service
--- changes neither.
+-- How long a new destination outside of our custody rests before more than a value goes there within a day.
 CREATE TABLE release_policy (
     one          boolean      PRIMARY KEY DEFAULT true CHECK (one),
     rest_seconds int          NOT NULL CHECK (rest_seconds BETWEEN 0 AND 604800),
-    rest_above   zero_or_more NOT NULL
+    rest_above   zero_or_more NOT NULL,
+    updated_by   uuid         REFERENCES users (id),
+    updated_at   timestamptz  NOT NULL
 );
-INSERT INTO release_policy (rest_seconds, rest_above) VALUES (86400, 200000);
+INSERT INTO release_policy (rest_seconds, rest_above, updated_at) VALUES (86400, 200000, now());
+CALL never_removed('release_policy');
+CREATE TRIGGER release_policy_guarded BEFORE UPDATE ON release_policy FOR EACH ROW
+    WHEN (NEW.rest_seconds < OLD.rest_seconds OR NEW.rest_above > OLD.rest_above) EXECUTE FUNCTION guard_release_policy();
 
 -- Value that is to leave its owner, one row for each object. It counts in the running sums from its opening until a day
 -- after it passed.
