@@ -124,6 +124,26 @@ func TestTwoSourcesDecide(t *testing.T) {
 	}
 }
 
+// A result and a notice that agree in everything prove nothing, whatever the operator's own answer leaves open: both came to us, and
+// anybody who learns the two addresses can post both. With a row of the statement, which we asked for, they do. (Finding H5.)
+func TestH5TwoReportsThatCameToUsProveNothing(t *testing.T) {
+	for _, answer := range []exchange.ObservationState{"", exchange.SeenPending, exchange.SeenNoAnswer} {
+		e := Evidence{
+			Attempt:  exchange.PaymentAttempt{Direction: exchange.Collection, Amount: asked, Phone: "254712345678", CreatedAt: prompted},
+			Reports:  reports(exchange.CallbackResult, said(exchange.SourceCallback, exchange.SeenSucceeded, "R1", "1294")),
+			Receipts: rows(said(exchange.SourceConfirmation, exchange.SeenSucceeded, "R1", "1294")),
+			Query:    said(exchange.SourceQuery, answer, "", ""), Now: prompted,
+		}
+		if v := Judge(e); v.State != Claimed || !v.WantsStatement || len(v.Receipts) != 0 {
+			t.Errorf("answer %q, a result and a notice: %s, asks the statement %t, proven are %v", answer, v.State, v.WantsStatement, v.Receipts)
+		}
+		e.Receipts = rows(said(exchange.SourceStatement, exchange.SeenSucceeded, "R1", "1294"))
+		if v := Judge(e); v.State != Paid {
+			t.Errorf("answer %q, a result and a row of the statement: %s", answer, v.State)
+		}
+	}
+}
+
 // Reports from outside the operator's addresses are a reason to ask and never evidence: neither that a prompt was paid nor that
 // it was not, and no ids of the operator's are taken from them. (Finding H5.)
 func TestH5OffRangeReportsNeverCount(t *testing.T) {

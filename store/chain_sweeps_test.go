@@ -49,6 +49,21 @@ func (x *sale) paysOut(t *testing.T) {
 	}
 }
 
+// live lists the kinds of flows that the order still needs.
+func (x *sale) live(t *testing.T) (kinds []exchange.LiveKind) {
+	t.Helper()
+	rows, err := x.s.LiveRows(t.Context(), time.Now().Add(time.Hour), exchange.LivePlace{}, store.MaxPageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.OrderID == x.order.ID {
+			kinds = append(kinds, r.Kind)
+		}
+	}
+	return kinds
+}
+
 // app is a database connection with the service's own role.
 func (x *sale) app(t *testing.T) *sql.Conn {
 	t.Helper()
@@ -89,6 +104,9 @@ func TestSweepBringsTheCryptoToTheVendor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if kinds := x.live(t); !slices.Equal(kinds, []exchange.LiveKind{exchange.LiveSale}) {
+		t.Errorf("of a completed order whose crypto is still on its way, live are %v: nothing would start its flow again", kinds)
+	}
 	x.carriedOut(t, p)
 	x.wantMoney(t, "0", "0", "0", "0")
 	wantBalance(t, x.s, owed(x.m.VendorWallet, money.USDT), before.Posted.Add(usdt("10")).String(), before.Held.String())
@@ -99,6 +117,9 @@ func TestSweepBringsTheCryptoToTheVendor(t *testing.T) {
 	}
 	if _, err := x.s.ReleaseEscrow(ctx, x.order.ID); err != nil {
 		t.Errorf("the address is not given back: %v", err)
+	}
+	if kinds := x.live(t); len(kinds) != 0 {
+		t.Errorf("after the address was given back, live are %v", kinds)
 	}
 	if fees := feesOf(t, x.s, x.m.Customer.ID); fees != "1" {
 		t.Errorf("the sweep counts %s TRX at the customer, want 1", fees)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -252,6 +253,31 @@ func TestAuditFindsTampering(t *testing.T) {
 				t.Errorf("verify since: %v", err)
 			}
 		})
+	}
+}
+
+// Who owns the database can change a record and compute the chain anew, under the name of the right key. Without the key itself no link
+// of it holds.
+func TestAuditChainNeedsItsKey(t *testing.T) {
+	t.Parallel()
+	ctx, url := t.Context(), storetest.URL(t)
+	const id = "office"
+	s := storetest.Open(t, url, store.Options{AuditKeys: []exchange.AuditKey{{ID: id, Secret: bytes.Repeat([]byte{1}, 32)}}})
+	for range 3 {
+		storetest.User(t, s, exchange.RoleCustomer)
+	}
+	sealAll(t, s, 3)
+	if err := s.VerifyAudit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	tamper(t, s, `UPDATE audit_log SET actor = 'nobody' WHERE id = (SELECT min(id) FROM audit_log)`, `DELETE FROM audit_seals`)
+	intruder := storetest.Open(t, url, store.Options{AuditKeys: []exchange.AuditKey{{ID: id, Secret: make([]byte, 32)}}})
+	sealAll(t, intruder, 3)
+	if err := intruder.VerifyAudit(ctx); err != nil {
+		t.Fatalf("the intruder's chain is no chain: %v", err)
+	}
+	if err := s.VerifyAudit(ctx); exchange.CodeOf(err) != exchange.CodeConflict {
+		t.Errorf("a chain that was computed without the key: %v", err)
 	}
 }
 
