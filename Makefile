@@ -136,7 +136,10 @@ build-tests: check-go
 
 .PHONY: test
 test: bin/with-postgres build-tests ## run all tests, with a sample of the crash trials
-	@$(go_tests)
+	@if ! command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null; then
+		echo "Chromium is not on this machine, so the tests in a browser are skipped: apt-get install chromium"
+	fi
+	$(go_tests)
 	$(beside_postgres) -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
 
 # All crash trials; `make test` runs a sample. KIVUKO_E2E_CRASHES='Sweep|OpenOrder' runs those alone.

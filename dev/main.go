@@ -222,6 +222,7 @@ func runTemporal(ctx context.Context, args []string) error {
 	flags.IntVar(&opts.MetricsPort, "metrics-port", 0, "port of the Prometheus metrics (default: none)")
 	flags.IntVar(&opts.UI.Port, "ui-port", 0, "port of the Web UI (default: none)")
 	flags.StringVar(&opts.UI.CodecEndpoint, "codec-endpoint", "", "URL that decrypts payloads for the Web UI")
+	flags.StringVar(&opts.UI.Origin, "ui-origin", "", "address at which browsers reach the Web UI behind a login (default: its own)")
 	flags.StringVar(&opts.Certificates, "certificates", "", "directory of the certificates of Temporal and its clients (default: no TLS)")
 	flags.StringVar(&opts.UI.Certificate, "ui-certificate", "", "name of the Web UI's certificate in that directory")
 	flags.StringVar(&opts.UI.Namespace, "namespace", "kivuko", "namespace that the Web UI opens with")

@@ -30,17 +30,23 @@ var page = template.Must(template.New("login").Parse(`<!doctype html>
 <meta name="viewport" content="width=device-width">
 <title>Kivuko: flows</title>
 <style>
-body { font: 16px/1.5 sans-serif; max-width: 22rem; margin: 15vh auto; padding: 0 1rem }
-label, input, button { display: block; width: 100%; box-sizing: border-box }
-input, button { font: inherit; padding: .5rem; margin-bottom: 1rem }
+body { font: 17px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #f6f5f2; max-width: 24rem; margin: 3rem auto; padding: 0 1rem }
+section { background: #fff; border: 1px solid #ddd; border-radius: .5rem; padding: 1rem 1.5rem }
+input { display: block; width: 100%; box-sizing: border-box; font: inherit; padding: .4rem; margin-bottom: .8rem }
+button { font: inherit; padding: .4rem 1rem; border: 1px solid #1f4e79; border-radius: .3rem; color: #fff; background: #1f4e79; cursor: pointer }
+button.quiet { color: #1f4e79; background: #fff }
+button:disabled { opacity: .5; cursor: default }
+form[action="/logout"] { display: inline }
+#say { min-height: 1.5em; font-weight: 600 }
 </style>
 <h1>Kivuko: flows</h1>
 <p id="say" role="alert">{{.Said}}</p>
+<section>
 {{if .Account}}
 <p>The password is right. Now prove that it is you.</p>
 <button id="prove" autofocus>Use my passkey</button>
-<form method="post" action="/logout"><button>Start again</button></form>
-<p>A passkey is added at <a href="{{.Account}}">your account</a>.</p>
+<form method="post" action="/logout"><button class="quiet">Start again</button></form>
+<p>You have none yet? Add one at <a href="{{.Account}}">your account</a>.</p>
 <script src="/login/passkey.js"></script>
 {{else}}
 <form method="post" action="/login">
@@ -51,6 +57,7 @@ input, button { font: inherit; padding: .5rem; margin-bottom: 1rem }
 <button>Log in</button>
 </form>
 {{end}}
+</section>
 </html>
 `))
 

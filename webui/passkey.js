@@ -1,12 +1,18 @@
 "use strict";
 // The second step of the login: a passkey signs the API's challenge. Only the API can tell whether the signature is right.
 
+// What the API says to programs, as people read it here.
+const plain = {
+  "/credential": "This passkey is not one of your account. Use the device or the security key on which you made it.",
+  "/challenge_id": "That took too long. Try again.",
+};
+
 async function post(path, body) {
   const answer = await fetch(path, { method: "POST", headers: body ? { "Content-Type": "application/json" } : {}, body: body && JSON.stringify(body) });
   const text = await answer.text();
   const value = text.startsWith("{") ? JSON.parse(text) : {};
   if (answer.ok) return value;
-  throw new Error((value.errors || []).map((e) => e.message).join("; ") || value.detail || text || "The service did not answer.");
+  throw new Error((value.errors || []).map((e) => plain[e.pointer] || e.message).join(" ") || value.detail || text || "The service did not answer.");
 }
 
 const button = document.getElementById("prove");
@@ -20,7 +26,7 @@ button.onclick = async () => {
     await post("/login/passkey", { challenge_id: asked.challenge_id, credential: given.toJSON() });
     location.replace("/");
   } catch (wrong) {
-    say.textContent = wrong.name === "NotAllowedError" ? "The passkey was not given, or is not known here." : wrong.message;
+    say.textContent = wrong.name === "NotAllowedError" ? "No passkey was given. Use the device or the security key on which you made it." : wrong.message;
     button.disabled = false;
   }
 };

@@ -146,10 +146,11 @@ func means(s types.ServiceConfig) []string {
 	return out
 }
 
-// endsFlows are the settings that take from the Web UI what ends, pauses, rewinds or starts flows. Operators send signals.
+// endsFlows are the settings that take from the Web UI what ends, pauses, rewinds, starts or updates flows. Operators send signals.
 var endsFlows = []string{
 	"TEMPORAL_WORKFLOW_CANCEL_DISABLED", "TEMPORAL_WORKFLOW_PAUSE_DISABLED", "TEMPORAL_WORKFLOW_RESET_DISABLED",
-	"TEMPORAL_WORKFLOW_TERMINATE_DISABLED", "TEMPORAL_BATCH_ACTIONS_DISABLED", "TEMPORAL_START_WORKFLOW_DISABLED",
+	"TEMPORAL_WORKFLOW_TERMINATE_DISABLED", "TEMPORAL_WORKFLOW_UPDATE_DISABLED", "TEMPORAL_ACTIVITY_COMMANDS_DISABLED",
+	"TEMPORAL_BATCH_ACTIONS_DISABLED", "TEMPORAL_START_WORKFLOW_DISABLED",
 }
 
 // secretsOf names the only services that may hold a secret that no variable of ours reads, or that several variables

@@ -137,7 +137,7 @@ func start(dir string) (_ *harness, err error) {
 	}
 	w.stack, err = stack.Open(stack.Options{
 		Root: root, State: filepath.Join(dir, "state"), Product: product, Self: self, Out: w.said, AnyPorts: true, UnsafeDatabase: true,
-		DynamicConfig: settings,
+		DynamicConfig: settings, StaffLogin: true,
 		TronFlags:     []string{"--interval", blockInterval.String()},
 		EthereumFlags: []string{"--interval", ethereumBlocks.String(), "--idle", ethereumIdle.String()},
 		SolanaFlags:   []string{"--interval", solanaSlots.String()},

@@ -54,12 +54,14 @@ var secretsOf = map[string][]string{
 	"ADMIN_":            {ProcessMigrate},
 	"AUDIT_":            {ProcessWorker("flows"), ProcessAuditVerify},
 	"API_PEPPERS":       {ProcessAPI, ProcessMigrate},
-	"API_TOKEN_KEYS":    {ProcessAPI},
 }
 
-// needs reports whether a process gets a variable. Only who uses Temporal has a certificate and payload keys.
-func needs(process, variable string) bool {
+// needs reports whether a process gets a variable. Only who uses Temporal has a certificate and payload keys, and only who asks for
+// a login opens tokens.
+func (s *Stack) needs(process, variable string) bool {
 	switch variable {
+	case "API_TOKEN_KEYS":
+		return process == ProcessAPI || (process == ProcessCodec && s.StaffLogin)
 	case "TEMPORAL_CERTIFICATE_FILE", "TEMPORAL_PRIVATE_KEY_FILE":
 		return slices.Contains(identities(), process)
 	case "TEMPORAL_PAYLOAD_KEYS":
@@ -78,6 +80,7 @@ func needs(process, variable string) bool {
 // SetEnvironment before the processes start.
 func (s *Stack) ProductEnvironment(process string) []string {
 	variables := s.variables(process)
+	maps.Copy(variables, s.codecVariables())
 	variables["TEMPORAL_CERTIFICATE_FILE"], variables["TEMPORAL_PRIVATE_KEY_FILE"] = certificates.Files(s.certificates(), process)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +93,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 	servers, _ := certificates.Authorities(s.certificates())
 	env := append(s.baseEnvironment(), authorityVariable+"="+servers)
 	for name, value := range variables {
-		if needs(process, name) {
+		if s.needs(process, name) {
 			env = append(env, "KIVUKO_"+name+"="+value)
 		}
 	}
@@ -119,10 +122,6 @@ func (s *Stack) variables(process string) map[string]string {
 		"WORKER_PROMOTE":        "true",
 		// One name for every build: this build continues the open flows of earlier ones.
 		"WORKER_BUILD_ID": "local",
-
-		"CODEC_LISTEN": s.Addresses.Codec,
-		"CODEC_ORIGIN": "http://" + s.Addresses.TemporalUI,
-		"CODEC_OPEN":   "true", // the local Web UI has no login
 
 		"TRON_GRPC":          s.Addresses.TronGRPC,
 		"TRON_SOLIDITY_GRPC": s.Addresses.TronSolidity,
@@ -166,6 +165,25 @@ func (s *Stack) variables(process string) map[string]string {
 		"ADMIN_PHONE":    AdminPhone,
 		"ADMIN_PASSWORD": AdminPassword,
 	}
+}
+
+// codecVariables are those of the codec endpoint, with or without the Web UI behind it.
+func (s *Stack) codecVariables() map[string]string {
+	v := map[string]string{"CODEC_LISTEN": s.Addresses.Codec, "CODEC_ORIGIN": s.WebUI()}
+	if s.StaffLogin {
+		v["CODEC_UI"], v["CODEC_API"] = "http://"+s.Addresses.TemporalUI, "http://"+s.Addresses.API
+	} else {
+		v["CODEC_OPEN"] = "true" // the Web UI has no login
+	}
+	return v
+}
+
+// WebUI is the address at which browsers reach the Web UI.
+func (s *Stack) WebUI() string {
+	if s.StaffLogin {
+		return "http://localhost:" + portOf(s.Addresses.Codec) // a passkey's host can't be an address
+	}
+	return "http://" + s.Addresses.TemporalUI
 }
 
 // familyOf names the networks of a process's queue that share keys, and so a master key: a key of TRON is an account on Ethereum

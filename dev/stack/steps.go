@@ -154,27 +154,27 @@ func (s *Stack) keepPostgres() {
 func startTemporal(ctx context.Context, s *Stack) error {
 	_, port, _ := strings.Cut(s.Addresses.Temporal, ":")
 	_, uiPort, _ := strings.Cut(s.Addresses.TemporalUI, ":")
-	ui := "http://" + s.Addresses.TemporalUI
+	ui := []string{"--codec-endpoint", "http://" + s.Addresses.Codec}
+	if s.StaffLogin {
+		ui = []string{"--codec-endpoint", s.WebUI() + "/codec", "--ui-origin", s.WebUI()}
+	}
 	if err := certificates.Make(s.certificates(), identities()...); err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}
 	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
 		Name: ProcessTemporal,
 		Path: s.Self,
-		Args: []string{
-			"temporal", "--port", port, "--ui-port", uiPort,
-			"--codec-endpoint", "http://" + s.Addresses.Codec,
-			"--dynamic-config", s.DynamicConfig,
-			"--ports-file", filepath.Join(s.State, "temporal", "ports.json"),
-			"--certificates", s.certificates(), "--ui-certificate", identityUI,
-		},
+		Args: append([]string{
+			"temporal", "--port", port, "--ui-port", uiPort, "--dynamic-config", s.DynamicConfig,
+			"--ports-file", filepath.Join(s.State, "temporal", "ports.json"), "--certificates", s.certificates(), "--ui-certificate", identityUI,
+		}, ui...),
 		// The URL has a password, and other users can read arguments but not the environment.
 		Env: append(s.baseEnvironment(), PostgresVariable+"="+s.Postgres.DSN("postgres")),
 		// The process starts the Web UI last.
-		Ready: supervisor.HTTP(ui + "/healthz"),
+		Ready: supervisor.HTTP("http://" + s.Addresses.TemporalUI + "/healthz"),
 	})
 	s.Note("Temporal", s.Addresses.Temporal)
-	s.Note("Temporal Web UI", ui+", views and columns for it: docs/web-ui-views.js")
+	s.Note("Temporal Web UI", s.WebUI()+", views and columns for it: docs/web-ui-views.js")
 	return err
 }
 

@@ -287,9 +287,11 @@ func TestWebUIKnowsItsCodec(t *testing.T) {
 	settings := get(t, s.UIURL()+"/api/v1/settings")
 	for _, want := range []string{
 		`"Endpoint":"http://127.0.0.1:8081"`, `"DefaultNamespace":"kivuko"`,
-		// An operator signals flows. What ends, pauses or rewinds one leaves a paid order behind, and flows are not started by hand.
-		`"WorkflowSignalDisabled":false`, `"WorkflowUpdateDisabled":false`, `"WorkflowCancelDisabled":true`, `"WorkflowPauseDisabled":true`,
+		// An operator signals flows. What ends, pauses or rewinds one leaves a paid order behind, and flows are not started by hand. Updates
+		// and the commands of activities are the API's and the workers' own.
+		`"WorkflowSignalDisabled":false`, `"WorkflowUpdateDisabled":true`, `"WorkflowCancelDisabled":true`, `"WorkflowPauseDisabled":true`,
 		`"WorkflowResetDisabled":true`, `"WorkflowTerminateDisabled":true`, `"BatchActionsDisabled":true`, `"StartWorkflowDisabled":true`,
+		`"ActivityCommandsDisabled":true`,
 	} {
 		if !strings.Contains(settings, want) {
 			t.Errorf("the settings lack %s: %s", want, settings)

@@ -23,6 +23,9 @@ type UI struct {
 	// CodecEndpoint is the URL of the server that decrypts payloads for the browser;
 	// empty: payloads are shown undecoded.
 	CodecEndpoint string
+	// Origin is the address at which browsers reach it behind a login, whose cookie opens the CodecEndpoint;
+	// empty: they reach its own port.
+	Origin string
 	// Certificate is the name of its certificate in Options.Certificates.
 	Certificate string
 }
@@ -51,6 +54,11 @@ func (s *Server) startUI(ctx context.Context) error {
 		overTLS.CertFile, overTLS.KeyFile = certificates.Files(dir, o.Certificate)
 		overTLS.EnableHostVerification, overTLS.ServerName = true, certificates.Server
 	}
+	// Loopback has no TLS, and browsers don't send secure cookies without it.
+	sharing := uiconfig.CORS{CookieInsecure: true}
+	if o.Origin != "" {
+		sharing.AllowOrigins = []string{o.Origin}
+	}
 	server := uiserver.NewServer(server_options.WithConfigProvider(&uiconfig.Config{
 		TemporalGRPCAddress: s.Address(),
 		TLS:                 overTLS,
@@ -60,12 +68,11 @@ func (s *Server) startUI(ctx context.Context) error {
 		DefaultNamespace:    o.Namespace,
 		DisableNewsFetch:    true,
 		HideLogs:            true,
-		// Operators command flows by signals and updates. These buttons do nothing to a flow or leave a paid order behind.
+		// Operators command flows by signals, and by the API. These buttons do nothing to a flow or leave a paid order behind.
 		WorkflowCancelDisabled: true, WorkflowPauseDisabled: true, WorkflowResetDisabled: true, WorkflowTerminateDisabled: true,
-		BatchActionsDisabled: true, StartWorkflowDisabled: true,
-		Codec: uiconfig.Codec{Endpoint: o.CodecEndpoint},
-		// Loopback has no TLS, and browsers don't send secure cookies without it.
-		CORS: uiconfig.CORS{CookieInsecure: true},
+		WorkflowUpdateDisabled: true, ActivityCommandsDisabled: true, BatchActionsDisabled: true, StartWorkflowDisabled: true,
+		Codec: uiconfig.Codec{Endpoint: o.CodecEndpoint, IncludeCredentials: o.Origin != ""},
+		CORS:  sharing,
 	}))
 	ui := &webUI{server: server, port: o.Port}
 	failed := make(chan error, 1)
