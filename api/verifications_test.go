@@ -44,6 +44,30 @@ func TestStrangersHoldNoCodesShut(t *testing.T) {
 	}
 }
 
+// TestManyAccountsFloodNoNumber plays somebody with many accounts, each of which asks for codes to one number: together they get no more
+// than a few, and whose number it is gets codes all the same.
+func TestManyAccountsFloodNoNumber(t *testing.T) {
+	e := start(t)
+	owner := e.person(exchange.RoleCustomer)
+	phone := map[string]any{"phone_number": "+" + owner.PhoneNumber.Digits()}
+	sent := 0
+	for i := range exchange.MaxVerificationsElse/exchange.MaxVerifications + 1 {
+		thief := e.person(exchange.RoleCustomer)
+		for range exchange.MaxVerifications {
+			if got := e.do(post, ownCodes, phone, thief.auth(), stranger(i)); got.status == http.StatusAccepted {
+				sent++
+			} else {
+				got.refused(exchange.CodeRateLimited)
+			}
+		}
+	}
+	if sent != exchange.MaxVerificationsElse {
+		t.Errorf("%d codes went to another's number", sent)
+	}
+	e.do(post, ownCodes, phone, owner.auth()).want(http.StatusAccepted)
+	e.do(post, publicCodes, phone, stranger(9)).want(http.StatusAccepted)
+}
+
 // TestNetworksShareAddresses plays a carrier's whole town behind one address: what others there ask for delays no account's codes.
 func TestNetworksShareAddresses(t *testing.T) {
 	e := start(t)
@@ -97,4 +121,17 @@ func TestStrangersHoldNoResetShut(t *testing.T) {
 	}
 	reset(mine.text("id"), code).want(http.StatusNoContent)
 	reset(last.text("id"), newest).blames("/code wrong")
+}
+
+// TestANewPasswordEndsResets plays who reads the owner's mail: a code that was asked for before opens nothing after the owner changed
+// the password.
+func TestANewPasswordEndsResets(t *testing.T) {
+	e := start(t)
+	p := e.person(exchange.RoleCustomer)
+	asked := e.do(post, resetCodes, map[string]any{"email": p.Email}).want(http.StatusAccepted)
+	code := e.code(p.Email)
+	in := map[string]any{"password": testPassword, "new_password": "quite another good one"}
+	e.do(put, "/api/v1/auth/user/me/password", in, p.auth()).want(http.StatusNoContent)
+	in = map[string]any{"id": asked.text("id"), "code": code, "new_password": "a third one of the thief's"}
+	e.do(post, "/api/v1/users/password/reset", in).blames("/code wrong")
 }

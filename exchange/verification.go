@@ -17,11 +17,12 @@ const (
 
 // Limits of one-time codes.
 const (
-	VerificationLife    = 15 * time.Minute
-	MaxVerifications    = 5 // codes of one kind to one number or address in an hour
-	MaxVerificationTry  = 5 // wrong guesses at one code
-	UnprovenClaimLife   = 24 * time.Hour
-	VerificationsWindow = time.Hour
+	VerificationLife     = 15 * time.Minute
+	MaxVerifications     = 5  // codes of one kind to one number or address in an hour
+	MaxVerificationsElse = 15 // codes to one number or address in an hour that accounts ask for whose own it is not, together
+	MaxVerificationTry   = 5  // wrong guesses at one code
+	UnprovenClaimLife    = 24 * time.Hour
+	VerificationsWindow  = time.Hour
 )
 
 // Verification is a one-time code that was sent. The code itself is only in the message.

@@ -236,8 +236,8 @@ func (s *Store) SetPIN(ctx context.Context, userID uuid.UUID, pinHash string, by
 const updatePassword = `
 UPDATE users SET password_hash = $2, updated_at = $3, version = version + 1 WHERE id = $1 RETURNING ` + userColumns
 
-// ChangePassword replaces the hash of a user's password and ends every session of the user but keep. CodeNotFound for an
-// unknown user.
+// ChangePassword replaces the hash of a user's password, and ends the codes that could reset it and every session of the user but
+// keep. CodeNotFound for an unknown user.
 func (s *Store) ChangePassword(ctx context.Context, userID uuid.UUID, passwordHash string, keep uuid.UUID, by exchange.Principal, told ...exchange.Message) error {
 	return s.inTx(ctx, "user", func(t unitTx) error {
 		if err := t.setPassword(ctx, userID, passwordHash, keep, by); err != nil {
@@ -250,6 +250,9 @@ func (s *Store) ChangePassword(ctx context.Context, userID uuid.UUID, passwordHa
 func (t unitTx) setPassword(ctx context.Context, userID uuid.UUID, passwordHash string, keep uuid.UUID, by exchange.Principal) error {
 	var u exchange.User
 	if err := t.Get(ctx, &u, updatePassword, userID, passwordHash, t.s.now()); err != nil {
+		return err
+	}
+	if _, err := t.Exec(ctx, endResets, userID, t.s.now()); err != nil {
 		return err
 	}
 	if _, err := t.Exec(ctx, revokeOthers, userID, t.s.now(), "password changed", keep); err != nil {

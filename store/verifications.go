@@ -23,22 +23,32 @@ const (
 	replaceCodes = `UPDATE verifications SET used_at = $3 WHERE contact = $1 AND purpose = 'contact' AND user_id = $2 AND used_at IS NULL`
 	// Codes are counted for each purpose and account apart: what strangers ask for takes nothing from the owner's own.
 	countCodes = `SELECT count(*) FROM verifications WHERE contact = $1 AND purpose = $2 AND user_id IS NOT DISTINCT FROM $3 AND created_at > $4`
-	endResets  = `UPDATE verifications SET used_at = $2 WHERE user_id = $1 AND purpose = 'password' AND used_at IS NULL`
+	// Accounts that name another's contact are counted together too: a stranger with many of them could flood it. The owner's own
+	// account is not among them.
+	countElse = `
+SELECT count(*) FROM verifications v JOIN users u ON u.id = v.user_id
+WHERE v.contact = $1 AND v.purpose = 'contact' AND v.created_at > $3 AND v.contact NOT IN (coalesce(u.email, ''), coalesce(u.phone_number, ''))
+    AND NOT EXISTS (SELECT FROM users o WHERE o.id = $2 AND v.contact IN (o.email, o.phone_number))`
+	endResets = `UPDATE verifications SET used_at = $2 WHERE user_id = $1 AND purpose = 'password' AND used_at IS NULL`
 )
 
-// AddVerification stores a code and the messages that carry it. CodeRateLimited when too many of its purpose and account went
-// to its contact lately.
+// AddVerification stores a code and the messages that carry it. CodeRateLimited when too many of its purpose and account, or of
+// all accounts that don't have its contact, went there lately.
 func (s *Store) AddVerification(ctx context.Context, v exchange.Verification, codeHash [32]byte, carried ...exchange.Message) error {
 	return s.inTx(ctx, "verification", func(t unitTx) error {
 		now := t.s.now()
 		if _, err := t.Exec(ctx, lockContact, v.Contact); err != nil {
 			return err
 		}
-		var lately int
-		if err := t.Get(ctx, &lately, countCodes, v.Contact, v.Purpose, nullID(v.UserID), now.Add(-exchange.VerificationsWindow)); err != nil {
+		var lately, others int
+		err := t.Get(ctx, &lately, countCodes, v.Contact, v.Purpose, nullID(v.UserID), now.Add(-exchange.VerificationsWindow))
+		if err == nil && v.Purpose == exchange.VerifyContact && v.UserID != uuid.Nil {
+			err = t.Get(ctx, &others, countElse, v.Contact, v.UserID, now.Add(-exchange.VerificationsWindow))
+		}
+		if err != nil {
 			return err
 		}
-		if lately >= exchange.MaxVerifications {
+		if lately >= exchange.MaxVerifications || others >= exchange.MaxVerificationsElse {
 			return exchange.Errorf(exchange.CodeRateLimited, "Too many codes were sent there in the last hour. Use the newest one, or try again later.")
 		}
 		if v.Purpose == exchange.VerifyContact {
@@ -46,7 +56,7 @@ func (s *Store) AddVerification(ctx context.Context, v exchange.Verification, co
 				return err
 			}
 		}
-		err := t.One(ctx, insertVerification, v.ID, v.Purpose, v.Channel, v.Contact, nullID(v.UserID), codeHash[:], now, now.Add(v.Life()))
+		err = t.One(ctx, insertVerification, v.ID, v.Purpose, v.Channel, v.Contact, nullID(v.UserID), codeHash[:], now, now.Add(v.Life()))
 		if err != nil {
 			return err
 		}
@@ -216,9 +226,6 @@ func (s *Store) ResetPassword(ctx context.Context, p exchange.CodeProof, passwor
 			return err
 		}
 		if _, err := t.Exec(ctx, bumpAuthVersion, v.UserID); err != nil {
-			return err
-		}
-		if _, err := t.Exec(ctx, endResets, v.UserID, t.s.now()); err != nil {
 			return err
 		}
 		return t.addMessages(ctx, told)
