@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,13 +17,9 @@ import (
 // prints whether they are frozen. Two officers lift a freeze through the API.
 func runFreeze(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("freeze", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says what is wrong
 	email := flags.String("by", "", "e-mail address of the officer who freezes")
 	note := flags.String("note", "", "why")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("freeze: %w", err)
-	}
-	if err := p.config.check("freeze"); err != nil {
+	if err := p.prepare(flags, args); err != nil {
 		return err
 	}
 	if (*email == "") != (*note == "") {

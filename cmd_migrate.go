@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"kivuko/api"
@@ -77,12 +76,8 @@ func runApply(ctx context.Context, p process, _ []string) error {
 // that are not sealed yet are sealed first, unless the head is missing.
 func runAuditVerify(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("audit-verify", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says what is wrong
 	file := flags.String("head", p.config.Audit.Head, "file with the head of the log, as the worker of the flows keeps it")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("audit-verify: %w", err)
-	}
-	if err := p.config.check("audit-verify"); err != nil {
+	if err := p.prepare(flags, args); err != nil {
 		return err
 	}
 	var kept exchange.AuditHead

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,15 +17,11 @@ import (
 // then completes the payment.
 func runQuarantine(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("quarantine", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says what is wrong
 	settle := flags.String("settle", "", "id of the movement to settle")
 	payment := flags.String("payment", "", "id of the chain payment that the movement completes, if its transaction is not known here")
 	note := flags.String("note", "", "what the movement was")
 	email := flags.String("by", "", "e-mail address of the officer who found out")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("quarantine: %w", err)
-	}
-	if err := p.config.check("quarantine"); err != nil {
+	if err := p.prepare(flags, args); err != nil {
 		return err
 	}
 	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})

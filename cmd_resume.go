@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"kivuko/activities"
@@ -16,12 +15,8 @@ import (
 // few minutes for rows that have not changed meanwhile. It is for the time after a database was put back.
 func runResume(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("resume", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says what is wrong
 	unchanged := flags.Duration("unchanged", 0, "leave out rows that changed within this time")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("resume: %w", err)
-	}
-	if err := p.config.check("resume"); err != nil {
+	if err := p.prepare(flags, args); err != nil {
 		return err
 	}
 	db, err := openStore(ctx, p, store.RoleFlows, store.Options{})

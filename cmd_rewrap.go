@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 
 	"github.com/google/uuid"
 
@@ -20,19 +19,15 @@ const rewrapPage = 100
 // settings. A crash loses nothing, because each key keeps its earlier seals; it is run again.
 func runRewrap(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("rewrap", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says what is wrong
 	name := flags.String("network", "", "the network whose wallet keys are sealed anew")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("rewrap: %w", err)
+	if err := p.prepare(flags, args); err != nil {
+		return err
 	}
 	network := exchange.Network(*name)
 	if !network.Valid() {
 		return fmt.Errorf("rewrap: -network must name a network, not %q", *name)
 	}
 	if err := keys.HardenProcess(); err != nil {
-		return err
-	}
-	if err := p.config.check("rewrap"); err != nil {
 		return err
 	}
 	db, err := openStore(ctx, p, store.RoleSigner, store.Options{})

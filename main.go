@@ -22,6 +22,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -49,6 +50,15 @@ type process struct {
 	config Config
 	log    *slog.Logger
 	out    io.Writer
+}
+
+// prepare reads the flags of a command and checks what the command needs of the configuration.
+func (p process) prepare(flags *flag.FlagSet, args []string) error {
+	flags.SetOutput(io.Discard) // the error says what is wrong
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("%s: %w", flags.Name(), err)
+	}
+	return p.config.check(flags.Name())
 }
 
 func commands() map[string]command {

@@ -55,6 +55,25 @@ func answerPending(c *call, waits ...exchange.ControlChange) error {
 	return c.json(http.StatusAccepted, wirePendingChange{each(waits, changeWire), each(paths, func(p string) string { return p + "/confirm" })})
 }
 
+// proposal proposes a change of which the caller says no more than why; a second officer confirms it.
+func (s *server) proposal(longest int, propose func(context.Context, string, exchange.Principal) (exchange.ControlChange, error)) func(*call) error {
+	return func(c *call) error {
+		f, err := c.body()
+		if err != nil {
+			return err
+		}
+		note := f.line("note", true, longest)
+		if err := f.done(); err != nil {
+			return err
+		}
+		waits, err := propose(c.ctx, note, c.who)
+		if err != nil {
+			return err
+		}
+		return answerPending(c, waits)
+	}
+}
+
 var controlStatuses = names(exchange.ControlChangeMachine.States())
 
 // listChanges lists proposed changes, decided ones too.
@@ -101,9 +120,8 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 				s.log.Warn("the flow of a movement of float was not started; the next check of the float starts it", "move", change.ID, "error", err)
 			}
 		}
-		s.wakeReleased(c.ctx, change)
+		s.wakePayouts(c.ctx, change)
 		s.notifyOfDecision(c, change)
-		s.passBreakerOn(c, change)
 		s.passAttestationOn(c, change)
 		s.passAddressOn(c, change)
 		s.passRefundOn(c, change)

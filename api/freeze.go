@@ -13,7 +13,7 @@ func (s *server) freezeRoutes() []route {
 	return []route{
 		{method: get, path: freeze, one: true, action: exchange.ActFreeze, limit: limitGeneral, handle: s.getFreeze},
 		{method: post, path: freeze, action: exchange.ActFreeze, limit: limitGeneral, key: keyOptional, handle: s.pullFreeze},
-		{method: post, path: freeze + "/lift", action: exchange.ActLiftFreeze, limit: limitGeneral, key: keyOptional, handle: s.liftFreeze},
+		{method: post, path: freeze + "/lift", action: exchange.ActLiftFreeze, limit: limitGeneral, key: keyOptional, handle: s.proposal(exchange.MaxFreezeReason, s.Store.ProposeLift)},
 	}
 }
 
@@ -56,21 +56,4 @@ func (s *server) pullFreeze(c *call) error {
 		return err
 	}
 	return c.json(http.StatusCreated, freezeWire(z))
-}
-
-// liftFreeze proposes to lift the freeze; a second officer confirms it.
-func (s *server) liftFreeze(c *call) error {
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	note := f.line("note", true, exchange.MaxFreezeReason)
-	if err := f.done(); err != nil {
-		return err
-	}
-	waits, err := s.Store.ProposeLift(c.ctx, note, c.who)
-	if err != nil {
-		return err
-	}
-	return answerPending(c, waits)
 }

@@ -144,34 +144,23 @@ func (s *server) getFloat(c *call) error {
 	})
 }
 
-// closeBreaker proposes to resume payouts, after an operator's check; a second officer confirms it.
-func (s *server) closeBreaker(c *call) error {
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	note := f.line("note", true, maxNoteLength)
-	if err := f.done(); err != nil {
-		return err
-	}
-	waits, err := s.Store.ProposeBreakerClosed(c.ctx, s.Config.Operator, note, c.who)
-	if err != nil {
-		return err
-	}
-	return answerPending(c, waits)
+// proposeBreakerClosed proposes to resume payouts, after an operator's check.
+func (s *server) proposeBreakerClosed(ctx context.Context, note string, by exchange.Principal) (exchange.ControlChange, error) {
+	return s.Store.ProposeBreakerClosed(ctx, s.Config.Operator, note, by)
 }
 
-// passBreakerOn notifies the flows that the breaker parked when two officers have closed it.
-func (s *server) passBreakerOn(c *call, change exchange.ControlChange) {
-	if change.Kind != exchange.ControlBreakerClosed || change.Status != exchange.ControlConfirmed {
+// wakePayouts notifies the flows that the breaker parked, or that waited for the release of the database, when two officers have
+// agreed.
+func (s *server) wakePayouts(ctx context.Context, change exchange.ControlChange) {
+	if change.Kind != exchange.ControlBreakerClosed && change.Kind != exchange.ControlDatabaseRelease || change.Status != exchange.ControlConfirmed {
 		return
 	}
-	b, err := s.Store.Breaker(c.ctx, s.Config.Operator)
+	b, err := s.Store.Breaker(ctx, s.Config.Operator)
 	if err != nil {
-		s.log.Warn("the breaker could not be read", "error", err)
+		s.log.Warn("the flows that wait for payouts were not notified; the next check of the float notifies them", "error", err)
 		return
 	}
-	s.wakeSuspended(c.ctx, b)
+	s.wakeSuspended(ctx, b)
 }
 
 // wakeSuspended notifies the first of the flows that the breaker parked to try again. The others are notified when its
@@ -186,37 +175,6 @@ func (s *server) wakeSuspended(ctx context.Context, b exchange.Breaker) {
 			s.log.Warn("a flow was not notified that the breaker is closed", "flow", w.WorkflowID, "error", err)
 		}
 	}
-}
-
-// releaseDatabase proposes that requests to the mobile money operator go out again, after the database was put back. A second
-// officer confirms it.
-func (s *server) releaseDatabase(c *call) error {
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	note := f.line("note", true, maxNoteLength)
-	if err := f.done(); err != nil {
-		return err
-	}
-	waits, err := s.Store.ProposeRelease(c.ctx, note, c.who)
-	if err != nil {
-		return err
-	}
-	return answerPending(c, waits)
-}
-
-// wakeReleased notifies the flows that waited for the release of the database.
-func (s *server) wakeReleased(ctx context.Context, change exchange.ControlChange) {
-	if change.Kind != exchange.ControlDatabaseRelease || change.Status != exchange.ControlConfirmed {
-		return
-	}
-	b, err := s.Store.Breaker(ctx, s.Config.Operator)
-	if err != nil {
-		s.log.Warn("the flows that the database's release lets go on were not notified; the next check of the float notifies them", "error", err)
-		return
-	}
-	s.wakeSuspended(ctx, b)
 }
 
 // moveFloat moves money to the account that pays out. A large movement waits for a second officer.
@@ -427,8 +385,8 @@ func (s *server) momoRoutes() []route {
 			timeout: flowTimeout, handle: s.moveFloat,
 		},
 		{method: post, path: floatMovesPath + "/{id}/settle", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired, handle: s.settleFloatMove},
-		{method: post, path: auth + "/momo/breaker/close", action: exchange.ActCloseBreaker, limit: limitGeneral, key: keyOptional, handle: s.closeBreaker},
-		{method: post, path: auth + "/momo/release", action: exchange.ActReleaseDatabase, limit: limitGeneral, key: keyOptional, handle: s.releaseDatabase},
+		{method: post, path: auth + "/momo/breaker/close", action: exchange.ActCloseBreaker, limit: limitGeneral, key: keyOptional, handle: s.proposal(maxNoteLength, s.proposeBreakerClosed)},
+		{method: post, path: auth + "/momo/release", action: exchange.ActReleaseDatabase, limit: limitGeneral, key: keyOptional, handle: s.proposal(maxNoteLength, s.Store.ProposeRelease)},
 		{method: get, path: auth + "/momo/terms", one: true, action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listTerms},
 		{method: post, path: auth + "/momo/terms", action: exchange.ActWriteMomoTerms, limit: limitGeneral, key: keyOptional, handle: s.proposeTerms},
 		{method: post, path: auth + "/treasury/allocations", action: exchange.ActAllocate, limit: limitGeneral, key: keyRequired, handle: s.allocate},
