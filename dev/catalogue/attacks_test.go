@@ -28,8 +28,8 @@ func TestH5_TwoForgedNoticesCompleteNothing(t *testing.T) {
 				r := w.request("00")
 				o := w.unfinished(r, 6*time.Hour, after(8*time.Second, func(*testsuite.TestWorkflowEnvironment) {
 					p := w.operator.Books().Prompts[0]
-					w.line.postFrom(p.CallbackURL, forgedResult(p, r.Phone, price), offRange)
-					w.line.postFrom(w.line.base()+"/"+standingToken+"/confirmation", forgedNotice(p, r.Phone, price), offRange)
+					w.line.postFrom(p.CallbackURL, sandbox.ForgedResult(p, price), offRange)
+					w.line.postFrom(w.line.base()+"/"+standingToken+"/confirmation", sandbox.ForgedNotice(p, price), offRange)
 				}))
 				w.is(o, exchange.OrderPending, exchange.WaitOperator)
 				if n := len(w.chain.paid(r.ID)) + len(w.effects(sandbox.Payout)) + len(w.exceptions()); n != 0 {
@@ -56,9 +56,7 @@ func TestH5_AForgedRefusalEndsNothing(t *testing.T) {
 			r := w.request("00")
 			w.completed(w.buy(r, after(8*time.Second, func(*testsuite.TestWorkflowEnvironment) {
 				p := w.operator.Books().Prompts[0]
-				w.line.postFrom(p.CallbackURL, map[string]any{"Body": map[string]any{"stkCallback": map[string]any{
-					"MerchantRequestID": p.MerchantRequestID, "CheckoutRequestID": p.CheckoutRequestID, "ResultCode": 1032, "ResultDesc": "declined",
-				}}}, offRange)
+				w.line.postFrom(p.CallbackURL, sandbox.ForgedRefusal(p), offRange)
 			})))
 			w.books()
 		})
@@ -73,8 +71,8 @@ func TestD11_AForgedSurplusDoesNotLeave(t *testing.T) {
 	r := w.request("94") // callback and confirmation are lost
 	w.completed(w.buy(r, after(8*time.Second, func(*testsuite.TestWorkflowEnvironment) {
 		p := w.operator.Books().Prompts[0]
-		w.line.post(p.CallbackURL, forgedResult(p, r.Phone, 200000))
-		w.line.post(w.line.base()+"/"+standingToken+"/confirmation", forgedNotice(p, r.Phone, 200000))
+		w.line.post(p.CallbackURL, sandbox.ForgedResult(p, 200000))
+		w.line.post(w.line.base()+"/"+standingToken+"/confirmation", sandbox.ForgedNotice(p, 200000))
 	})))
 	if n := len(w.effects(sandbox.Payout)) + len(w.exceptions()); n != 0 {
 		t.Errorf("a forged surplus moved something: %d", n)

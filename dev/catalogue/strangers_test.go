@@ -1,7 +1,6 @@
 package catalogue
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
@@ -190,26 +189,7 @@ func TestCatalogue21_AForgedCallback(t *testing.T) {
 func (w *harness) forge(r exchange.OrderRequest) {
 	w.t.Helper()
 	p := w.operator.Books().Prompts[0]
-	w.line.post(p.CallbackURL, forgedResult(p, r.Phone, price))
-}
-
-// forgedResult says that a prompt was paid, and forgedNotice that our number was, with the same receipt.
-func forgedResult(p sandbox.Prompt, phone string, amount int64) map[string]any {
-	return map[string]any{"Body": map[string]any{"stkCallback": map[string]any{
-		"MerchantRequestID": p.MerchantRequestID, "CheckoutRequestID": p.CheckoutRequestID, "ResultCode": 0, "ResultDesc": "paid",
-		"CallbackMetadata": map[string]any{"Item": []map[string]any{
-			{"Name": "Amount", "Value": amount},
-			{"Name": "MpesaReceiptNumber", "Value": "UKLFORGED1"},
-			{"Name": "TransactionDate", "Value": 20261121120100},
-			{"Name": "PhoneNumber", "Value": phone},
-		}},
-	}}}
-}
-
-func forgedNotice(p sandbox.Prompt, phone string, amount int64) map[string]any {
-	return map[string]any{
-		"TransID": "UKLFORGED1", "TransTime": "20261121120100", "TransAmount": strconv.FormatInt(amount, 10) + ".00", "BillRefNumber": p.Reference, "MSISDN": phone,
-	}
+	w.line.post(p.CallbackURL, sandbox.ForgedResult(p, price))
 }
 
 // Case 21, by outsiders: a post to a guessed address reaches no flow, and a forged notice of a payment to our number is

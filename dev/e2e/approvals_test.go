@@ -5,18 +5,14 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	temporal "go.temporal.io/sdk/client"
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
-	"kivuko/dev/stack"
+	"kivuko/dev/town"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/workflows"
 )
-
-// secondOfficer is the e-mail address of a treasury officer other than demo.TreasuryEmail.
-const secondOfficer = "otieno@kivuko.example"
 
 // ticket is the token for one decision, which the API issues to an officer.
 type ticket struct {
@@ -33,23 +29,6 @@ func (w *harness) ask(t *testing.T, officer *client.Client, f sent) (ticket, err
 		"object_type": "transfer", "object_id": f.ID, "action": "approve", "amount": f.Amount, "digest": f.Digest,
 	}, &got)
 	return got, err
-}
-
-// webUI returns a client that sends signals as Temporal's Web UI does: the typed text as plain JSON.
-func (w *harness) webUI(t *testing.T) temporal.Client {
-	t.Helper()
-	overTLS, err := stack.TLS(w.stack.Tools())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := temporal.Dial(temporal.Options{
-		HostPort: w.stack.Addresses.Temporal, Namespace: "kivuko", ConnectionOptions: temporal.ConnectionOptions{TLS: overTLS},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
 }
 
 // TestApprovals sends transfers of which the larger ones need two officers. Such a transfer goes out when two
@@ -147,7 +126,7 @@ func (w *harness) oneIsNotEnough(t *testing.T, two, other sent) {
 // approve sends an officer's approval through the API.
 func approve(t *testing.T, officer *client.Client, f sent, counts bool) {
 	t.Helper()
-	err := insist(t.Context(), officer, ofTransfer(f.ID, "approve"), uuid.NewString(), map[string]any{"digest": f.Digest}, nil)
+	err := town.Approve(t, officer, f)
 	if counts && err != nil {
 		t.Fatal(err)
 	}

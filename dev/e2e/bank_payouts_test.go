@@ -147,7 +147,7 @@ func answerAsBank(t *testing.T, officer *client.Client, o order, verb string, in
 // against the bank, its crypto is with the vendor, and mobile money paid nothing.
 func (w *harness) boundToBank(t *testing.T, n demo.Node, o order, crypto string, shillings int64) {
 	t.Helper()
-	o = w.untilFor(t, o.ID, "over", recovery, order.over)
+	o = w.untilFor(t, o.ID, "over", recovery, order.Over)
 	if o.Status != "completed" || o.FiatAmount != fmt.Sprintf("%d.00", shillings) {
 		t.Fatalf("a sale that was paid at the bank ended %s for KES %s", o, o.FiatAmount)
 	}

@@ -4,13 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +18,6 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/dev/demo"
-	"kivuko/dev/messages"
 	"kivuko/dev/stack"
 )
 
@@ -242,34 +237,4 @@ func (w *harness) enrol(t *testing.T, b *browser, lastName string) officer {
 	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(link))
 	b.says("This link was used before")
 	return o
-}
-
-// inbox reads the newest message to somebody that a pattern finds something in.
-func (w *harness) inbox(t *testing.T, to, pattern string) string {
-	t.Helper()
-	find := regexp.MustCompile(pattern)
-	var found string
-	eventually(t, "a message to "+to, func() error {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.stack.Addresses.Messages+"/messages?to="+url.QueryEscape(to), nil)
-		if err != nil {
-			return err
-		}
-		got, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = got.Body.Close() }() // everything of worth was read before
-		var all []messages.Message
-		if err := json.NewDecoder(got.Body).Decode(&all); err != nil {
-			return err
-		}
-		for _, m := range all {
-			if hit := find.FindString(m.Text); hit != "" {
-				found = hit
-				return nil
-			}
-		}
-		return fmt.Errorf("none of %d has %s", len(all), pattern)
-	})
-	return found
 }

@@ -14,7 +14,7 @@ import (
 	"kivuko/workflows"
 )
 
-func confirming(o order) bool { return o.Status == "confirming" || o.over() }
+func confirming(o order) bool { return o.Status == "confirming" || o.Over() }
 
 // reverted makes two transfers fail on the chain. Both payments park; one is retried, the money of the other goes
 // back.

@@ -260,12 +260,6 @@ func (w *harness) sendCold(t *testing.T, n demo.Node) {
 	w.signedNowhereElse(t, f, signed)
 }
 
-// is reports whether err is the API's response with a status.
-func is(err error, status int) bool {
-	p, ok := errors.AsType[*client.Problem](err)
-	return ok && p.Status == status
-}
-
 // refusesToSign changes the fields that the officer at the cold machine reads, but not the bytes.
 func (w *harness) refusesToSign(t *testing.T, n demo.Node, payload []byte) {
 	t.Helper()

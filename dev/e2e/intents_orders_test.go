@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"kivuko/dev/demo"
+	"kivuko/dev/town"
 	"kivuko/exchange"
 	"kivuko/workflows"
 )
@@ -29,7 +30,7 @@ type attacked struct {
 func TestD2_OrdersMoveForNobody(t *testing.T) {
 	w := open(t)
 	n, phone := w.tronNode(), newPhone()
-	a := intruder{w, w.webUI(t), w.amina(t)}
+	a := intruder{town.Intruder{UI: w.webUI(t)}, w, w.amina(t)}
 	w.fault(t, "result:1", "prompt", phone)
 	bought := w.buy(t, purchase{crypto: "12", phone: phone})
 	bought = w.until(t, bought.ID, "waiting for another prompt", detail("payment_retry"))
@@ -75,7 +76,7 @@ func (a intruder) cancellation(t *testing.T, n demo.Node) *commonpb.Payload {
 	o := a.w.sell(t, n, sale{})
 	a.w.sendCommand(t, a.victim, o.ID, "cancel", nil)
 	a.w.ends(t, o.ID, "cancelled", "")
-	return a.updated(t, workflows.OffRampID(o.ID), workflows.UpdateCancel)
+	return a.Updated(t, workflows.OffRampID(o.ID), workflows.UpdateCancel)
 }
 
 // playAll plays every verb against the flow of an order, and checks after each that nothing has moved.
@@ -95,7 +96,7 @@ func (a intruder) playAll(t *testing.T, s attacked, copied *commonpb.Payload) {
 		})
 	}
 	id := uuid.New()
-	typed := a.clear(t, map[string]any{
+	typed := a.Clear(t, map[string]any{
 		"intent_id": id, "command_id": id, "confirmation_id": id, "attempt_id": id, "deposit_id": id, "token": "made up", "role": "admin", "user_id": a.w.vendor,
 	})
 	for what, payload := range map[string]*commonpb.Payload{"clear": typed, "copied": copied} {
@@ -103,7 +104,7 @@ func (a intruder) playAll(t *testing.T, s attacked, copied *commonpb.Payload) {
 			for _, name := range []string{
 				workflows.UpdateCancel, workflows.UpdateRetryPayment, workflows.UpdateCommand, workflows.UpdateApprove, workflows.UpdateReject, workflows.UpdateConfirmBank,
 			} {
-				if err := a.update(t, s.flow, name, payload); err == nil {
+				if err := a.Update(t, s.flow, name, payload); err == nil {
 					t.Errorf("%s was accepted", name)
 				}
 			}
@@ -114,26 +115,26 @@ func (a intruder) playAll(t *testing.T, s attacked, copied *commonpb.Payload) {
 				workflows.SignalCallback, workflows.SignalDeposit, workflows.SignalRefund, workflows.SignalResolve, workflows.SignalRetry, workflows.SignalApprove, workflows.SignalReject,
 				workflows.SignalRefundAddress, workflows.SignalResume, workflows.SignalFloat,
 			} {
-				if err := a.ui.SignalWorkflow(t.Context(), s.flow, "", name, converter.NewRawValue(payload)); err != nil {
+				if err := a.UI.SignalWorkflow(t.Context(), s.flow, "", name, converter.NewRawValue(payload)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			same(t)
 		})
 	}
-	t.Run("reset", func(t *testing.T) { a.reset(t, s.flow); same(t) })
+	t.Run("reset", func(t *testing.T) { a.Reset(t, s.flow); same(t) })
 	t.Run("cancelled execution", func(t *testing.T) {
-		if err := a.ui.CancelWorkflow(t.Context(), s.flow, ""); err != nil {
+		if err := a.UI.CancelWorkflow(t.Context(), s.flow, ""); err != nil {
 			t.Fatal(err)
 		}
 		same(t)
 	})
 	t.Run("terminated and started again", func(t *testing.T) {
-		input := a.started(t, s.flow)
-		if err := a.ui.TerminateWorkflow(t.Context(), s.flow, "", "an attack"); err != nil {
+		input := a.Started(t, s.flow)
+		if err := a.UI.TerminateWorkflow(t.Context(), s.flow, "", "an attack"); err != nil {
 			t.Fatal(err)
 		}
-		a.start(t, s.flow, s.typ, input)
+		a.Start(t, s.flow, s.typ, input)
 		same(t)
 	})
 }

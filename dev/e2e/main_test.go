@@ -7,9 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
+
+	"kivuko/dev/town"
 )
 
 // Environment variables of the tests.
@@ -60,23 +61,8 @@ func accountForPoints() int {
 
 func run(m *testing.M) int {
 	_ = os.Getenv(databaseVariable)
-	dir := os.Getenv(keepVariable)
-	if dir == "" {
-		made, err := os.MkdirTemp("", "kivuko-e2e-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "e2e:", err)
-			return 1
-		}
-		defer func() { _ = os.RemoveAll(made) }() // leftovers do no harm
-		dir = made
-	}
-	dir, err := filepath.Abs(dir)
-	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
-	}
-	if err == nil {
-		err = os.Chmod(dir, 0o755) // the database runs as another user when we are root
-	}
+	dir, remove, err := town.Dir(keepVariable, "kivuko-e2e-")
+	defer remove()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -53,45 +52,6 @@ func heal(t *testing.T, n demo.Node) {
 			}
 		}
 	})
-}
-
-// stranger returns an address whose key is not kept.
-func stranger(n exchange.Network) (string, error) { return demo.Stranger(n) }
-
-// walletOf returns the default wallet of a user of the seed.
-func (w *harness) walletOf(t *testing.T, email string, n exchange.Network) exchange.Wallet {
-	t.Helper()
-	u, err := w.store.UserByEmail(t.Context(), email)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wallet, err := w.store.DefaultWallet(t.Context(), u.ID, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wallet
-}
-
-// cameOnce checks with the chain's node that an address got an asset in exactly one transaction.
-func cameOnce(t *testing.T, n demo.Node, address, tx string, m money.Amount) {
-	t.Helper()
-	changes, err := n.Changes(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	times := 0
-	for _, c := range changes {
-		if !strings.EqualFold(c.Transaction, tx) || c.Amount.Asset() != m.Asset() || c.Fee {
-			continue
-		}
-		times++
-		if !c.Amount.Equal(m) || !c.Final {
-			t.Errorf("%s brought %+v to %s, not %s", tx, c, address, m)
-		}
-	}
-	if times != 1 {
-		t.Errorf("%s came to %s %d times by %s: %+v", m, address, times, tx, changes)
-	}
 }
 
 // booksAgree waits until ledger and chains agree about every custodial wallet.
@@ -222,22 +182,6 @@ func (w *harness) depositOrphaned(t *testing.T, n demo.Node) {
 	if held, err := demo.Held(t.Context(), w.store, wallet, money.USDT); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound || held.Positive() {
 		t.Errorf("an orphaned deposit was booked: %s, %v", held, err)
 	}
-}
-
-// offerOn returns a vendor's offer on a network.
-func (w *harness) offerOn(t *testing.T, vendor string, n exchange.Network) uuid.UUID {
-	t.Helper()
-	u, err := w.store.UserByEmail(t.Context(), vendor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	offers, _, err := w.store.ListOffers(t.Context(), store.Everything(), store.OfferFilter{
-		VendorID: u.ID, Type: exchange.OfferSell, Network: n, Asset: money.USDT, Status: exchange.OfferActive,
-	}, store.Page{Number: 1, Size: 1})
-	if err != nil || len(offers) == 0 {
-		t.Fatalf("%s offers nothing on %s: %v", vendor, n, err)
-	}
-	return offers[0].ID
 }
 
 // purchaseFrom buys from a vendor, to a stranger's address, and checks that it came.

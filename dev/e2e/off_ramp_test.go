@@ -15,7 +15,6 @@ import (
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/momo/sandbox"
-	"kivuko/store"
 	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
@@ -71,18 +70,6 @@ func (w *harness) saleForm(t *testing.T, n demo.Node, s *sale) map[string]any {
 	}
 }
 
-// buyerOn is the vendor's offer to buy on a network.
-func (w *harness) buyerOn(t *testing.T, n exchange.Network) uuid.UUID {
-	t.Helper()
-	offers, _, err := w.store.ListOffers(t.Context(), store.Everything(), store.OfferFilter{
-		VendorID: w.vendor, Type: exchange.OfferBuy, Network: n, Asset: money.USDT, Status: exchange.OfferActive,
-	}, store.Page{Number: 1, Size: 1})
-	if err != nil || len(offers) == 0 {
-		t.Fatalf("no offer buys on %s: %v", n, err)
-	}
-	return offers[0].ID
-}
-
 // payIn sends crypto to an order's escrow address from a wallet outside our custody.
 func (w *harness) payIn(t *testing.T, n demo.Node, o order, amount string) {
 	t.Helper()
@@ -109,7 +96,7 @@ func (w *harness) soldOnce(t *testing.T, n demo.Node, o order, crypto string, sh
 // crypto once, and no hold or balance is left.
 func (w *harness) soldTo(t *testing.T, n demo.Node, o order, crypto string, shillings int64, to string) order {
 	t.Helper()
-	o = w.untilFor(t, o.ID, "over", recovery, order.over)
+	o = w.untilFor(t, o.ID, "over", recovery, order.Over)
 	if o.Status != "completed" || o.FiatAmount != fmt.Sprintf("%d.00", shillings) {
 		t.Fatalf("the sale ended %s for KES %s", o, o.FiatAmount)
 	}
@@ -155,18 +142,6 @@ func (w *harness) saleOver(t *testing.T, o order) {
 	w.history(t, workflows.OffRampID(o.ID))
 }
 
-// sentFor returns the only transaction that paid for a purpose of an object.
-func (w *harness) sentFor(t *testing.T, purpose string, object uuid.UUID) string {
-	t.Helper()
-	var tx string
-	err := w.db.QueryRowContext(t.Context(), `SELECT a.tx_id FROM chain_attempts a JOIN chain_payments p ON p.id = a.payment_id
-		WHERE p.purpose = $1 AND p.object_id = $2 AND a.status = 'succeeded'`, purpose, object).Scan(&tx)
-	if err != nil {
-		t.Fatalf("the %s of %s: %v", purpose, object, err)
-	}
-	return tx
-}
-
 // leftNothing checks on the chain that a sale's address is empty.
 func (w *harness) leftNothing(t *testing.T, n demo.Node, o order) {
 	t.Helper()
@@ -183,7 +158,7 @@ func (w *harness) leftNothing(t *testing.T, n demo.Node, o order) {
 // were paid out.
 func (w *harness) cryptoRefund(t *testing.T, n demo.Node, o order, detail, back, crypto string) {
 	t.Helper()
-	o = w.untilFor(t, o.ID, "over", recovery, order.over)
+	o = w.untilFor(t, o.ID, "over", recovery, order.Over)
 	if o.Status != "failed" || o.StatusDetail != detail {
 		t.Fatalf("the sale ended %s, not failed/%s", o, detail)
 	}
@@ -394,7 +369,7 @@ func soldTwice(t *testing.T, w *harness, n demo.Node) {
 	w.payIn(t, n, o, soldCrypto)
 	w.payIn(t, n, o, "3")
 	post(t, n, "/resume", nil)
-	o = w.untilFor(t, o.ID, "over", recovery, order.over)
+	o = w.untilFor(t, o.ID, "over", recovery, order.Over)
 	w.exception(t, o.ID, "duplicate", "open", "3.000000")
 	w.sendBack(t, n, o, "duplicate", back, "3")
 	w.soldOnce(t, n, o, soldCrypto, soldFiat)
@@ -469,7 +444,7 @@ func otherCoin(t *testing.T, w *harness, n demo.Node) {
 		t.Fatalf("the sale is %s: %v", now, err)
 	}
 	w.payIn(t, n, o, soldCrypto)
-	o = w.untilFor(t, o.ID, "over", recovery, order.over)
+	o = w.untilFor(t, o.ID, "over", recovery, order.Over)
 	if o.Status != "completed" {
 		t.Errorf("the sale ended %s", o)
 	}

@@ -1,160 +1,13 @@
 package e2e
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net/http"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/google/uuid"
 
 	"kivuko/dev/client"
-	"kivuko/dev/demo"
-	"kivuko/dev/nodes/tron"
-)
-
-const (
-	// timeout bounds a wait for something that should happen soon. It only decides how long a test waits for a broken
-	// product, so it is generous for slow machines.
-	timeout  = 3 * time.Minute
-	pollEach = 100 * time.Millisecond
-	// loginLife is well below the lifetime of an access token.
-	loginLife = 8 * time.Minute
-)
-
-type nullable struct {
-	String string
-	Valid  bool
-}
-
-// order is what an app sees of an order.
-type order struct {
-	ID            uuid.UUID `json:"id"`
-	CustomerID    uuid.UUID `json:"customer_id"`
-	VendorID      uuid.UUID `json:"vendor_id"`
-	Status        string    `json:"status"`
-	StatusDetail  string    `json:"status_detail"`
-	CryptoAmount  string    `json:"crypto_amount"`
-	FiatAmount    string    `json:"fiat_amount"`
-	Rate          string    `json:"rate"`
-	WalletAddress string    `json:"wallet_address"`
-	PaymentTxnID  nullable  `json:"payment_txn_id"`
-	Receipt       nullable  `json:"momo_receipt_number"`
-	TxHash        nullable  `json:"blockchain_txn_hash"`
-	Phone         nullable  `json:"payment_phone_number"`
-	Escrow        nullable  `json:"escrow_wallet_address"`
-	Deposit       nullable  `json:"deposit_tx_hash"`
-	Other         *struct {
-		Digest string `json:"digest"`
-	} `json:"other_deposit"`
-	CompletedAt struct {
-		Time  time.Time
-		Valid bool
-	} `json:"completed_at"`
-}
-
-// over reports whether the order is in a final state.
-func (o order) over() bool {
-	return slices.Contains([]string{"completed", "cancelled", "failed"}, o.Status)
-}
-
-func (o order) String() string { return o.Status + "/" + o.StatusDetail }
-
-// people logs in as the accounts of the seed, again and again in a long run.
-type people struct {
-	mu     sync.Mutex
-	logins map[string]*client.Client
-	since  map[string]time.Time
-}
-
-func (w *harness) login(ctx context.Context, email, password string) (*client.Client, error) {
-	p := &w.people
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c := p.logins[email]; c != nil && time.Since(p.since[email]) < loginLife {
-		return c, nil
-	}
-	c, err := client.New(w.api()).Login(ctx, email, password)
-	if err != nil {
-		return nil, err
-	}
-	if p.logins == nil {
-		p.logins, p.since = map[string]*client.Client{}, map[string]time.Time{}
-	}
-	p.logins[email], p.since[email] = c, time.Now()
-	return c, nil
-}
-
-// as returns a client with the account's login. The API may be down for a moment.
-func (w *harness) as(t *testing.T, email string) *client.Client {
-	t.Helper()
-	var c *client.Client
-	eventually(t, "login of "+email, func() (err error) {
-		c, err = w.login(t.Context(), email, demo.Password)
-		return err
-	})
-	return c
-}
-
-func (w *harness) amina(t *testing.T) *client.Client { t.Helper(); return w.as(t, demo.CustomerEmail) }
-
-func (w *harness) operator(t *testing.T) *client.Client {
-	t.Helper()
-	return w.as(t, demo.TreasuryEmail)
-}
-
-// eventually waits until check succeeds.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	if err := await(t.Context(), timeout, check); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-}
-
-func await(ctx context.Context, limit time.Duration, check func() error) error {
-	for deadline := time.Now().Add(limit); ; {
-		err := check()
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s: %w", limit, err)
-		}
-		time.Sleep(pollEach)
-	}
-}
-
-// newAddress returns a TRON address whose key is discarded.
-func newAddress(t *testing.T) string {
-	t.Helper()
-	address, err := freshTron()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
-func freshTron() (string, error) {
-	key, err := crypto.GenerateKey()
-	if err != nil {
-		return "", err
-	}
-	return tron.AddressOfKey(key).String(), nil
-}
-
-// newPhone returns a phone number that no other test uses, and none of the sandbox's magic numbers.
-func newPhone() string { return fmt.Sprintf("2547%d", firstPhone+phones.Add(1)) }
-
-var (
-	firstPhone = 10_000_000 + rand.Int64N(80_000_000) // drawn, so that no other text has the digits by chance
-	phones     atomic.Int64                           // how many were given out
 )
 
 // purchase is one order that a test opens.
@@ -197,31 +50,6 @@ func (w *harness) form(t *testing.T, p purchase) map[string]any {
 	return in
 }
 
-// place posts an order, and repeats the request with the same key until it gets a response.
-func place(ctx context.Context, c *client.Client, in map[string]any, key string) (order, error) {
-	var o order
-	var final error
-	err := await(ctx, timeout, func() error {
-		err := c.Post(ctx, "/api/v1/auth/orders", key, in, &o)
-		if passing(err) {
-			return err
-		}
-		final = err
-		return nil
-	})
-	return o, errors.Join(err, final)
-}
-
-// passing reports whether a request should be repeated with the same key: the connection broke, or the service
-// responds that it is unavailable or still processing the first request.
-func passing(err error) bool {
-	p, ok := errors.AsType[*client.Problem](err)
-	if !ok {
-		return err != nil
-	}
-	return p.Status >= http.StatusInternalServerError || p.Code == "idempotency_in_flight" || p.Status == http.StatusTooManyRequests
-}
-
 // read returns an order as its customer sees it now.
 func (w *harness) read(t *testing.T, id uuid.UUID) (o order, err error) {
 	t.Helper()
@@ -255,7 +83,7 @@ func (w *harness) untilFor(t *testing.T, id uuid.UUID, what string, limit time.D
 // ends waits for the order's end, which must have the given status and detail.
 func (w *harness) ends(t *testing.T, id uuid.UUID, status, detail string) order {
 	t.Helper()
-	o := w.until(t, id, "over", order.over)
+	o := w.until(t, id, "over", order.Over)
 	if o.Status != status || (detail != "" && o.StatusDetail != detail) {
 		t.Fatalf("order %s ended %s, not %s/%s", id, o, status, detail)
 	}

@@ -238,9 +238,9 @@ func (b orderScenario) judge(t *testing.T, w *harness, tr *trial) {
 	if b.cancel {
 		// If judged late, the operator's list has shown that no prompt was sent, or the order has expired.
 		o := w.untilFor(t, id, "of unknown outcome, or known not to be paid", recovery, func(o order) bool {
-			return o.StatusDetail == "outcome" || o.StatusDetail == "payment_retry" || o.over()
+			return o.StatusDetail == "outcome" || o.StatusDetail == "payment_retry" || o.Over()
 		})
-		if !o.over() {
+		if !o.Over() {
 			w.sendCommand(t, w.amina(t), id, "cancel", nil)
 		}
 	}
@@ -248,7 +248,7 @@ func (b orderScenario) judge(t *testing.T, w *harness, tr *trial) {
 		w.parked(t, workflows.OnRampID(id))
 		w.sendCommand(t, w.operator(t), id, "retry", nil)
 	}
-	o := w.untilFor(t, id, "over", recovery, order.over)
+	o := w.untilFor(t, id, "over", recovery, order.Over)
 	if o.Status != b.status || (b.detail != "" && o.StatusDetail != b.detail) {
 		t.Fatalf("it ended %s, not %s/%s", o, b.status, b.detail)
 	}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -386,33 +385,6 @@ func (tr *trial) answered(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr.answer = nil
-}
-
-// insist repeats a request with its key until it is answered.
-func insist(ctx context.Context, c *client.Client, path, key string, in, out any) error {
-	var final error
-	err := await(ctx, 2*timeout, func() error {
-		err := c.Post(ctx, path, key, in, out)
-		if passing(err) {
-			return err
-		}
-		final = err
-		return nil
-	})
-	return errors.Join(err, final)
-}
-
-// seen is a decision about the object of a path such as …/refunds/{id}/approve, with the digest of the object as it is.
-func seen(t *testing.T, c *client.Client, path string) map[string]any {
-	t.Helper()
-	var object struct {
-		Digest   string `json:"digest"`
-		Approval string `json:"approval_digest"`
-	}
-	if err := c.Get(t.Context(), path[:strings.LastIndex(path, "/")], &object); err != nil {
-		t.Fatal(err)
-	}
-	return map[string]any{"digest": cmp.Or(object.Digest, object.Approval)}
 }
 
 // walletScenario makes another wallet of the customer.

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"kivuko/activities"
 	api "kivuko/dev/client"
 	"kivuko/dev/demo"
-	"kivuko/dev/stack"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/workflows"
@@ -99,29 +97,6 @@ func (w *harness) ethereum() demo.Node {
 func (w *harness) approvalRule(t *testing.T, one, two string) {
 	t.Helper()
 	w.houseLimits(t, map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": one, "two_above": two}}})
-}
-
-// houseLimits patches the house's limits, and makes a second officer confirm changes that wait for one.
-func (w *harness) houseLimits(t *testing.T, in map[string]any) {
-	t.Helper()
-	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var waits struct {
-		Changes []struct {
-			ID uuid.UUID `json:"id"`
-		} `json:"changes"`
-	}
-	if err := admin.Do(t.Context(), http.MethodPatch, "/api/v1/auth/limits", "", in, &waits); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range waits.Changes {
-		path := "/api/v1/auth/approvals/changes/" + c.ID.String() + "/confirm"
-		if err := insist(t.Context(), w.operator(t), path, uuid.NewString(), seen(t, w.operator(t), path), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 func (b transferScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {

@@ -136,7 +136,7 @@ func (r *recorder) short(t *testing.T) {
 	if _, err := w.floatSettled(t, made.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.untilFor(t, o.ID, "over", 2*recovery, order.over) // the flow checks the float every five minutes
+	w.untilFor(t, o.ID, "over", 2*recovery, order.Over) // the flow checks the float every five minutes
 	w.book(t, exchange.Debit(float, most), exchange.Credit(capital, most))
 	w.soldOnce(t, n, o, soldCrypto, soldFiat)
 	r.keepSale(t, o, "off_ramp_float")

@@ -6,10 +6,9 @@ import (
 	"net/http"
 	"testing"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 
+	"kivuko/dev/town"
 	"kivuko/workflows"
 )
 
@@ -28,20 +27,8 @@ func (w *harness) running(t *testing.T, flow string) (string, error) {
 	return list.GetExecutions()[0].GetExecution().GetWorkflowId(), nil
 }
 
-// readStatement is the schedule that reads the operator's statement. It is paused.
-const readStatement = "reconcile-payments"
-
 // readStatement reads the operator's statement now, in a new run.
-func (w *harness) readStatement(t *testing.T) { t.Helper(); w.trigger(t, readStatement) }
-
-// trigger has a schedule start its flow, now or when the current run ends.
-func (w *harness) trigger(t *testing.T, schedule string) {
-	t.Helper()
-	o := client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE}
-	if err := w.temporal.ScheduleClient().GetHandle(t.Context(), schedule).Trigger(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-}
+func (w *harness) readStatement(t *testing.T) { t.Helper(); w.trigger(t, town.Statement) }
 
 // over waits until no flow of a type runs. Runs that a dead process worked on continue at once.
 func (w *harness) over(t *testing.T, flow string) {

@@ -4,51 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
 	"kivuko/workflows"
 )
-
-// sent is a transfer as the API returns it.
-type sent struct {
-	ID       uuid.UUID `json:"id"`
-	Kind     string    `json:"kind"`
-	Status   string    `json:"status"`
-	Detail   string    `json:"status_detail"`
-	Amount   string    `json:"amount"`
-	Digest   string    `json:"approval_digest"`
-	TxHash   string    `json:"tx_hash"`
-	Required int       `json:"approvals_required"`
-	Given    int       `json:"approvals_given"`
-}
-
-func (w *harness) send(t *testing.T, c *client.Client, amount string, recipient map[string]any) sent {
-	t.Helper()
-	var out sent
-	in := map[string]any{"network": "tron", "asset": "USDT", "amount": amount, "recipient": recipient}
-	if err := c.Post(t.Context(), "/api/v1/auth/transfers", uuid.NewString(), in, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// arrives waits until a transfer has a status.
-func (w *harness) arrives(t *testing.T, c *client.Client, id uuid.UUID, status string) sent {
-	t.Helper()
-	var now sent
-	eventually(t, "transfer "+id.String()+" is "+status, func() error {
-		if err := c.Get(t.Context(), "/api/v1/auth/transfers/"+id.String(), &now); err != nil {
-			return err
-		}
-		if now.Status != status {
-			return fmt.Errorf("it is %s (%s)", now.Status, now.Detail)
-		}
-		return nil
-	})
-	return now
-}
 
 // TestTransfers sends within our custody and out of it, on the real stack. An officer approves the second transfer by
 // a signal; a forged signal before it does not count.

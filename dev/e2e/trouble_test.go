@@ -134,9 +134,9 @@ func (w *harness) settled(t *testing.T, o order) {
 	t.Helper()
 	const recovery = 4 * time.Minute
 	o = w.untilFor(t, o.ID, "over", recovery, func(o order) bool {
-		return o.over() || (o.StatusDetail == "outcome" && len(prompted(w.books(t), o.ID)) == 0)
+		return o.Over() || (o.StatusDetail == "outcome" && len(prompted(w.books(t), o.ID)) == 0)
 	})
-	if !o.over() {
+	if !o.Over() {
 		w.sendCommand(t, w.amina(t), o.ID, "cancel", nil)
 		o = w.ends(t, o.ID, "cancelled", "")
 		w.notPaidOut(t, o)

@@ -22,7 +22,6 @@ import (
 
 	api "kivuko/dev/client"
 	"kivuko/dev/demo"
-	"kivuko/dev/stack"
 	"kivuko/exchange"
 	"kivuko/workflows"
 )
@@ -143,15 +142,6 @@ func (w *harness) relayOn(t *testing.T) {
 	if err := w.temporal.ScheduleClient().GetHandle(t.Context(), "relay-events").Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func (w *harness) admin(t *testing.T) *api.Client {
-	t.Helper()
-	c, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // delivery is the delivery of an event to an endpoint, as the API returns it.

@@ -75,6 +75,9 @@ func Product() []Step {
 	}
 }
 
+// Resume returns the step that compares every live row with its flow and starts what is missing, as after a restore.
+func Resume() Step { return Step{"comparison of rows with flows", once(ProcessResume)} }
+
 // Notices returns the step that registers for notices: the mobile money sandbox then reports payments to our number.
 func Notices() []Step { return []Step{{"notices of payments to our number", registerNotices}} }
 
@@ -274,6 +277,19 @@ func (s *Stack) Served() []string {
 		_, network, _ := strings.Cut(queue, "-")
 		return s.lacks(exchange.Network(network))
 	})
+}
+
+// Control returns the address of the fault switches of a network's node, and whether it runs.
+func (s *Stack) Control(n exchange.Network) (address string, runs bool) {
+	switch n {
+	case exchange.Tron:
+		address = s.Addresses.TronControl
+	case exchange.Ethereum:
+		address = s.Addresses.EthereumControl
+	case exchange.Solana:
+		return s.Addresses.SolanaControl, s.Solana()
+	}
+	return address, address != "" && !s.lacks(n)
 }
 
 // lacks reports whether a network was left out.
