@@ -59,6 +59,13 @@ func (c *Client) WithRetries() *Client {
 	return &retrying
 }
 
+// Unproven returns the caller without what it proves itself by: what asks for a fresh proof is refused.
+func (c *Client) Unproven() *Client {
+	bare := *c
+	bare.proof = nil
+	return &bare
+}
+
 // Problem is an error answer of the API (RFC 9457).
 type Problem struct {
 	Status    int    `json:"status"`
