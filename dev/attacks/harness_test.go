@@ -2,6 +2,7 @@ package attacks
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,16 +35,17 @@ const (
 // chain is the node of the network.
 func (w *harness) chain() demo.Node { return w.Seed().Nodes()[0] }
 
-// pause stops the chain's blocks until the test is over or resume is called.
+// pause stops the chain's blocks until resume is called, or the test is over.
 func (w *harness) pause(t *testing.T) (resume func()) {
 	t.Helper()
-	post := func(path string) {
-		if err := w.chain().Call(t.Context(), http.MethodPost, path, nil, nil); err != nil {
+	post := func(ctx context.Context, path string) {
+		if err := w.chain().Call(ctx, http.MethodPost, path, nil, nil); err != nil {
 			t.Error(err)
 		}
 	}
-	post("/pause")
-	return func() { post("/resume") }
+	post(t.Context(), "/pause")
+	t.Cleanup(func() { post(context.Background(), "/resume") })
+	return func() { post(t.Context(), "/resume") }
 }
 
 // came is all USDT that came to an address, as the chain has it, in whatever number of transactions.

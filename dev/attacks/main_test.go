@@ -71,8 +71,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// open is for an attack that changes what others meet: a rule, a chain, a process. It is played alone.
-func open(t *testing.T) *harness {
+// start starts the stack with the first test.
+func start(t *testing.T) *harness {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("the whole stack is not for -short")
@@ -81,6 +81,13 @@ func open(t *testing.T) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return w
+}
+
+// open is for an attack that changes what others meet: a rule, a chain, a process. It is played alone.
+func open(t *testing.T) *harness {
+	t.Helper()
+	w := start(t)
 	w.others.Add(1)
 	t.Cleanup(w.others.Done)
 	return w
@@ -97,13 +104,7 @@ func openBeside(t *testing.T) *harness {
 // openLast is for the one attack after which nothing is as it was. Tests that run in parallel go on when all have begun.
 func openLast(t *testing.T) *harness {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("the whole stack is not for -short")
-	}
-	w, err := theHarness()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := start(t)
 	t.Parallel()
 	w.others.Wait()
 	return w
