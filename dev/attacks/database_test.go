@@ -15,8 +15,8 @@ import (
 // each has a role of its own. That the signer checks who approved what is not part of this.
 func TestC1_EveryProcessAuthorises(t *testing.T) {
 	w := openBeside(t)
-	authority := []string{"approvals", "intents", "control_changes", "users", "passkeys", "sessions", "session_families", "approval_tokens", "operator_commands", "releases"}
-	may := map[store.Role][]string{store.RoleFlows: {"approvals", "releases"}} // it checks the tickets and judges
+	authority := []string{"approvals", "intents", "control_changes", "users", "passkeys", "sessions", "session_families", "approval_tokens", "operator_commands"}
+	may := map[store.Role][]string{store.RoleFlows: {"approvals"}} // it checks the tickets
 	for _, role := range store.Roles() {
 		if role == store.RoleAPI {
 			continue

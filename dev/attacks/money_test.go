@@ -61,14 +61,14 @@ func TestD6_OthersMoneyDecidesNothing(t *testing.T) {
 	w.paidTo(t, phone, paid)
 }
 
-// D8: what officers were asked about left under another name: a subvendor's offer at a cent, and sales out of a custodial wallet.
+// D8: what officers were asked about left under another name: a subvendor's offer at a shilling, and sales out of a custodial wallet.
 // Now an offer stays near the market, and a sale from a wallet counts with all else that leaves.
 func TestD8_AroundTheOfficers(t *testing.T) {
 	w := openBeside(t)
-	t.Run("an offer at a cent", func(t *testing.T) {
+	t.Run("an offer at a shilling", func(t *testing.T) {
 		accomplice := w.As(t, "nairobi@kivuko.example")
 		in := map[string]any{
-			"offer_type": "SELL", "asset": "USDT", "network": "tron", "usdt_amount": "500", "rate": "0.01", "min_order": "1", "max_order": "500", "description": "a gift",
+			"offer_type": "SELL", "asset": "USDT", "network": "tron", "usdt_amount": "500", "rate": "1", "min_order": "1", "max_order": "500", "description": "a gift",
 		}
 		var offer struct {
 			ID uuid.UUID `json:"id"`
@@ -77,7 +77,7 @@ func TestD8_AroundTheOfficers(t *testing.T) {
 		if err == nil {
 			err = accomplice.Post(t.Context(), auth+"/offers/"+offer.ID.String()+"/publish", town.Key(), nil, nil)
 		}
-		refused(t, "an offer at a cent", err, http.StatusUnprocessableEntity, "/rate")
+		refused(t, "an offer at a shilling", err, http.StatusUnprocessableEntity, "/rate")
 	})
 	t.Run("sales out of a wallet", func(t *testing.T) {
 		seller, wallet := w.As(t, demo.SecondEmail), w.WalletOf(t, demo.SecondEmail, exchange.Tron)
