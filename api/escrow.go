@@ -185,12 +185,7 @@ func (s *server) patchEscrowPolicy(c *call) error {
 		KeepFree:   f.integer("keep_free", false, 0, exchange.MaxEscrowKept), Most: f.integer("most", false, 1, exchange.MaxEscrowPool),
 		UserPercent: f.integer("user_percent", false, 1, 100),
 	}
-	for name, to := range map[string]**time.Duration{"rest_seconds": &p.Rest, "idle_rest_seconds": &p.IdleRest} {
-		if seconds := f.integer(name, false, int(exchange.MinEscrowRest/time.Second), int(exchange.MaxEscrowRest/time.Second)); seconds != nil {
-			rest := time.Duration(*seconds) * time.Second
-			*to = &rest
-		}
-	}
+	p.Rest, p.IdleRest = f.escrowRest("rest_seconds"), f.escrowRest("idle_rest_seconds")
 	if err := f.donePatch(); err != nil {
 		return err
 	}
@@ -202,4 +197,14 @@ func (s *server) patchEscrowPolicy(c *call) error {
 		return answerPending(c, changed.Waits)
 	}
 	return c.tagged(changed.Version, escrowPolicyWire(changed.Policy))
+}
+
+// escrowRest reads how long an address rests; nil where the field is not given.
+func (f *form) escrowRest(name string) *time.Duration {
+	seconds := f.integer(name, false, int(exchange.MinEscrowRest/time.Second), int(exchange.MaxEscrowRest/time.Second))
+	if seconds == nil {
+		return nil
+	}
+	rest := time.Duration(*seconds) * time.Second
+	return &rest
 }

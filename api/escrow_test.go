@@ -97,7 +97,7 @@ func TestEscrowPolicyIsChanged(t *testing.T) {
 		t.Errorf("%v wait", waits)
 	}
 	change(map[string]any{"network": "solana", "rest_seconds": 599, "idle_rest_seconds": 599, "user_percent": 101, "most": 0, "keep_free": 1001}).blames(
-		"/idle_rest_seconds out_of_range", "/keep_free out_of_range", "/most out_of_range", "/rest_seconds out_of_range", "/user_percent out_of_range")
+		"/keep_free out_of_range", "/most out_of_range", "/user_percent out_of_range", "/rest_seconds out_of_range", "/idle_rest_seconds out_of_range")
 	change(map[string]any{"network": "solana", "keep_free": 501}).blames("/keep_free out_of_range")
 	all := e.do(get, escrowPath+"/policy", nil, treasurer.auth()).want(http.StatusOK).object()["policies"].([]any)
 	if len(all) != 3 || all[1].(map[string]any)["network"] != "solana" || all[1].(map[string]any)["rest_seconds"] != 700000.0 || all[1].(map[string]any)["keep_free"] != 30.0 {

@@ -24,14 +24,15 @@ type harness struct {
 	rival  person // another vendor
 	other  person // another customer
 	wallet map[uuid.UUID]exchange.Wallet
-	offer  exchange.Offer // the vendor's
-	theirs exchange.Offer // the rival's
-	buys   exchange.Offer // the vendor's that buys
-	stuck  uuid.UUID      // a purchase whose crypto can't be sent
+	offer  exchange.Offer          // the vendor's
+	theirs exchange.Offer          // the rival's
+	buys   exchange.Offer          // the vendor's that buys
+	sales  map[uuid.UUID]uuid.UUID // of each seller, one
+	stuck  uuid.UUID               // a purchase whose crypto can't be sent
 }
 
 func newHarness(t *testing.T) *harness {
-	w := &harness{env: start(t), people: map[exchange.Role]person{}, wallet: map[uuid.UUID]exchange.Wallet{}}
+	w := &harness{env: start(t), people: map[exchange.Role]person{}, wallet: map[uuid.UUID]exchange.Wallet{}, sales: map[uuid.UUID]uuid.UUID{}}
 	for _, r := range exchange.Roles() {
 		if r != exchange.RoleSubvendor {
 			w.people[r] = w.person(r)
@@ -104,10 +105,14 @@ func (s scene) cancelled() uuid.UUID {
 
 // saleID is a sale of the caller's side, or of another account. Merchants sell to the house.
 func (s scene) saleID() uuid.UUID {
+	seller, sell := s.customer(), func(p person) exchange.Order { return s.w.sale(p, s.w.buys.ID) }
 	if s.who.Role.Merchant() {
-		return s.w.soldToHouse(s.merchant()).ID
+		seller, sell = s.merchant(), s.w.soldToHouse
 	}
-	return s.w.sale(s.customer(), s.w.buys.ID).ID
+	if s.w.sales[seller.ID] == uuid.Nil { // each borrows an escrow address, so one serves several routes
+		s.w.sales[seller.ID] = sell(seller).ID
+	}
+	return s.w.sales[seller.ID]
 }
 
 func (s scene) walletID() uuid.UUID {
