@@ -15,7 +15,7 @@ import (
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/momo/sandbox"
@@ -76,7 +76,7 @@ func (w *harness) got(t *testing.T, address, usdt string) {
 func (w *harness) paidTo(t *testing.T, phone string, shillings ...int64) {
 	t.Helper()
 	var out []int64
-	for _, e := range town.PaidOut(w.Books(t), phone) {
+	for _, e := range testbed.PaidOut(w.Books(t), phone) {
 		out = append(out, e.Amount)
 	}
 	if fmt.Sprint(out) != fmt.Sprint(shillings) {
@@ -94,7 +94,7 @@ func (w *harness) count(t *testing.T, query string, args ...any) (n int) {
 }
 
 // order reads an order as a caller sees it.
-func (w *harness) order(t *testing.T, c *client.Client, id uuid.UUID) (o town.Order) {
+func (w *harness) order(t *testing.T, c *client.Client, id uuid.UUID) (o testbed.Order) {
 	t.Helper()
 	if err := c.Get(t.Context(), orders+id.String(), &o); err != nil {
 		t.Fatal(err)
@@ -103,9 +103,9 @@ func (w *harness) order(t *testing.T, c *client.Client, id uuid.UUID) (o town.Or
 }
 
 // until waits until an order is as said.
-func (w *harness) until(t *testing.T, c *client.Client, id uuid.UUID, what string, is func(town.Order) bool) (o town.Order) {
+func (w *harness) until(t *testing.T, c *client.Client, id uuid.UUID, what string, is func(testbed.Order) bool) (o testbed.Order) {
 	t.Helper()
-	town.Eventually(t, "order "+id.String()+" is "+what, func() error {
+	testbed.Eventually(t, "order "+id.String()+" is "+what, func() error {
 		if err := c.Get(t.Context(), orders+id.String(), &o); err != nil {
 			return err
 		}
@@ -118,9 +118,9 @@ func (w *harness) until(t *testing.T, c *client.Client, id uuid.UUID, what strin
 }
 
 // completes waits until an order is over, and completed.
-func (w *harness) completes(t *testing.T, c *client.Client, id uuid.UUID) town.Order {
+func (w *harness) completes(t *testing.T, c *client.Client, id uuid.UUID) testbed.Order {
 	t.Helper()
-	o := w.until(t, c, id, "over", town.Order.Over)
+	o := w.until(t, c, id, "over", testbed.Order.Over)
 	if o.Status != "completed" {
 		t.Fatalf("order %s ended %s", id, o)
 	}
@@ -128,12 +128,12 @@ func (w *harness) completes(t *testing.T, c *client.Client, id uuid.UUID) town.O
 }
 
 // buys opens a purchase of USDT to an address, paid by a phone.
-func (w *harness) buys(t *testing.T, c *client.Client, usdt, phone, to string) town.Order {
+func (w *harness) buys(t *testing.T, c *client.Client, usdt, phone, to string) testbed.Order {
 	t.Helper()
 	in := map[string]any{
 		"offer_id": w.Offer(t, demo.VendorEmail, exchange.OfferSell, exchange.Tron), "crypto_amount": usdt, "wallet_address": to, "payment_phone_number": "+" + phone,
 	}
-	o, err := town.Place(t.Context(), c, in, town.Key())
+	o, err := testbed.Place(t.Context(), c, in, testbed.Key())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,14 +145,14 @@ func (w *harness) saleOf(t *testing.T, vendor, phone string) map[string]any {
 	t.Helper()
 	return map[string]any{
 		"order_type": "OFF_RAMP_SELL", "order_subtype": "standard_offramp", "offer_id": w.Offer(t, vendor, exchange.OfferBuy, exchange.Tron), "crypto_amount": sold,
-		"payment_phone_number": "+" + phone, "refund_address": town.NewAddress(t),
+		"payment_phone_number": "+" + phone, "refund_address": testbed.NewAddress(t),
 	}
 }
 
 // sells opens the usual sale.
-func (w *harness) sells(t *testing.T, c *client.Client, phone string) town.Order {
+func (w *harness) sells(t *testing.T, c *client.Client, phone string) testbed.Order {
 	t.Helper()
-	o, err := town.Place(t.Context(), c, w.saleOf(t, demo.VendorEmail, phone), town.Key())
+	o, err := testbed.Place(t.Context(), c, w.saleOf(t, demo.VendorEmail, phone), testbed.Key())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func (w *harness) sells(t *testing.T, c *client.Client, phone string) town.Order
 }
 
 // pays sends USDT to the address of an order from outside.
-func (w *harness) pays(t *testing.T, o town.Order, usdt string) {
+func (w *harness) pays(t *testing.T, o testbed.Order, usdt string) {
 	t.Helper()
 	if err := w.chain().Fund(t.Context(), o.Escrow.String, money.Must(money.USDT, usdt)); err != nil {
 		t.Fatal(err)
@@ -178,10 +178,10 @@ func (w *harness) variable(name string) string {
 }
 
 // prompt is the only prompt of an order.
-func (w *harness) prompt(t *testing.T, o town.Order) (p sandbox.Prompt) {
+func (w *harness) prompt(t *testing.T, o testbed.Order) (p sandbox.Prompt) {
 	t.Helper()
-	town.Eventually(t, "a prompt", func() error {
-		all := town.Prompted(w.Books(t), o.ID)
+	testbed.Eventually(t, "a prompt", func() error {
+		all := testbed.Prompted(w.Books(t), o.ID)
 		if len(all) != 1 {
 			return fmt.Errorf("there are %d", len(all))
 		}
@@ -194,7 +194,7 @@ func (w *harness) prompt(t *testing.T, o town.Order) (p sandbox.Prompt) {
 // parked waits until a flow of an object waits for an officer for a reason.
 func (w *harness) parked(t *testing.T, object uuid.UUID, reason string) {
 	t.Helper()
-	town.Eventually(t, object.String()+" is parked with "+reason, func() error {
+	testbed.Eventually(t, object.String()+" is parked with "+reason, func() error {
 		if n := w.count(t, `SELECT count(*) FROM parked_flows WHERE object_id = $1 AND reason = $2`, object, reason); n == 0 {
 			return errors.New("it is not")
 		}
@@ -238,7 +238,7 @@ const pin = "73915"
 // stranger registers an account that proves a new phone, and logs it in.
 func (w *harness) stranger(t *testing.T, proves ...string) (c *client.Client, phone string) {
 	t.Helper()
-	phone = town.NewPhone()
+	phone = testbed.NewPhone()
 	email := phone + "@strangers.example"
 	if err := w.register(t, phone, email, proves...); err != nil {
 		t.Fatal(err)

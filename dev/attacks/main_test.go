@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 )
 
@@ -25,7 +25,7 @@ const (
 
 // harness is the only stack of this package. One network is enough: what is attacked is above them.
 type harness struct {
-	*town.Town
+	*testbed.Testbed
 	others sync.WaitGroup // tests that have begun and are not the last
 }
 
@@ -34,23 +34,23 @@ var theHarness = sync.OnceValues(func() (*harness, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := town.Start(town.Options{Root: root, Dir: theDir, Without: []exchange.Network{exchange.Ethereum, exchange.Solana}})
+	s, err := testbed.Start(testbed.Options{Root: root, Dir: theDir, Without: []exchange.Network{exchange.Ethereum, exchange.Solana}})
 	if err == nil {
 		opened = s
 	}
-	return &harness{Town: s}, err
+	return &harness{Testbed: s}, err
 })
 
 var (
 	theDir string
-	opened *town.Town
+	opened *testbed.Testbed
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	_ = os.Getenv(databaseVariable)
-	dir, remove, err := town.Dir(keepVariable, "kivuko-attacks-")
+	dir, remove, err := testbed.Dir(keepVariable, "kivuko-attacks-")
 	defer remove()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "attacks:", err)

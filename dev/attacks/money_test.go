@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/dev/demo"
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/momo/sandbox"
@@ -18,20 +18,20 @@ import (
 func TestD3_ManySmallTransfers(t *testing.T) {
 	w := openBeside(t)
 	vendor := w.As(t, simba)
-	to := []string{town.NewAddress(t), town.NewAddress(t)}
-	first := town.Send(t, vendor, "900", map[string]any{"address": to[0]}) // worth 135,000 shillings; one officer above 200,000
-	town.Arrives(t, vendor, first.ID, "completed")
-	second := town.Send(t, vendor, "900", map[string]any{"address": to[1]})
-	now := town.Arrives(t, w.Officer(t), second.ID, "pending_approval")
+	to := []string{testbed.NewAddress(t), testbed.NewAddress(t)}
+	first := testbed.Send(t, vendor, "900", map[string]any{"address": to[0]}) // worth 135,000 shillings; one officer above 200,000
+	testbed.Arrives(t, vendor, first.ID, "completed")
+	second := testbed.Send(t, vendor, "900", map[string]any{"address": to[1]})
+	now := testbed.Arrives(t, w.Officer(t), second.ID, "pending_approval")
 	if now.Required != 1 {
 		t.Errorf("the second transfer needs %d officers", now.Required)
 	}
 	w.got(t, to[0], "900")
 	w.got(t, to[1], "0")
-	if err := town.Approve(t, w.Officer(t), now); err != nil {
+	if err := testbed.Approve(t, w.Officer(t), now); err != nil {
 		t.Fatal(err)
 	}
-	town.Arrives(t, vendor, second.ID, "completed")
+	testbed.Arrives(t, vendor, second.ID, "completed")
 	w.got(t, to[1], "900")
 }
 
@@ -39,14 +39,14 @@ func TestD3_ManySmallTransfers(t *testing.T) {
 // became an exception. Now what does not fit waits while the sale may still be paid, and the buyer learns the address afterwards.
 func TestD6_OthersMoneyDecidesNothing(t *testing.T) {
 	w := openBeside(t)
-	seller, phone := w.Amina(t), town.NewPhone()
+	seller, phone := w.Amina(t), testbed.NewPhone()
 	o := w.sells(t, seller, phone)
 	if seen := w.order(t, w.As(t, demo.VendorEmail), o.ID); seen.Escrow.String != "" || seen.WalletAddress == o.Escrow.String {
 		t.Errorf("the buyer sees the address before anything came to it: %+v", seen)
 	}
 	w.pays(t, o, "0.01")
 	w.pays(t, o, "7")
-	town.Eventually(t, "both are final", func() error {
+	testbed.Eventually(t, "both are final", func() error {
 		if n := w.count(t, `SELECT count(*) FROM chain_deposits WHERE to_address = $1 AND status = 'final'`, o.Escrow.String); n != 2 {
 			return fmt.Errorf("%d are", n)
 		}
@@ -73,9 +73,9 @@ func TestD8_AroundTheOfficers(t *testing.T) {
 		var offer struct {
 			ID uuid.UUID `json:"id"`
 		}
-		err := accomplice.Post(t.Context(), auth+"/offers", town.Key(), in, &offer)
+		err := accomplice.Post(t.Context(), auth+"/offers", testbed.Key(), in, &offer)
 		if err == nil {
-			err = accomplice.Post(t.Context(), auth+"/offers/"+offer.ID.String()+"/publish", town.Key(), nil, nil)
+			err = accomplice.Post(t.Context(), auth+"/offers/"+offer.ID.String()+"/publish", testbed.Key(), nil, nil)
 		}
 		refused(t, "an offer at a shilling", err, http.StatusUnprocessableEntity, "/rate")
 	})
@@ -87,14 +87,14 @@ func TestD8_AroundTheOfficers(t *testing.T) {
 		if err := demo.Booked(t.Context(), w.Store, wallet, money.Must(money.USDT, "1800")); err != nil {
 			t.Fatal(err)
 		}
-		in := w.saleOf(t, simba, town.NewPhone())
+		in := w.saleOf(t, simba, testbed.NewPhone())
 		delete(in, "refund_address")
 		in["wallet_id"], in["crypto_amount"] = wallet.ID, "900" // worth 135,000 shillings; one officer above 200,000
-		first, err := town.Place(t.Context(), seller, in, town.Key())
+		first, err := testbed.Place(t.Context(), seller, in, testbed.Key())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := town.Place(t.Context(), seller, in, town.Key()); err == nil {
+		if _, err := testbed.Place(t.Context(), seller, in, testbed.Key()); err == nil {
 			t.Error("the second sale asked nobody")
 		}
 		w.completes(t, seller, first.ID)
@@ -107,7 +107,7 @@ func TestD8_AroundTheOfficers(t *testing.T) {
 // D9: switching an account off stopped nothing that was under way. Now it stops each irreversible step.
 func TestD9_SwitchedOffUnderWay(t *testing.T) {
 	w := openBeside(t)
-	phone := town.NewPhone()
+	phone := testbed.NewPhone()
 	email := phone + "@suspects.example"
 	id, err := w.Seed().Register(t.Context(), w.Admin(t), demo.Person{Email: email, Phone: "+" + phone, First: "Mtuhumiwa", Last: "Fulani", Role: "customer"})
 	if err != nil {
@@ -126,7 +126,7 @@ func TestD9_SwitchedOffUnderWay(t *testing.T) {
 	w.parked(t, o.ID, "momo-inactive_account")
 	w.paidTo(t, phone)
 	active(true)
-	if err := town.Insist(t.Context(), w.Officer(t), orders+o.ID.String()+"/retry", town.Key(), map[string]any{"note": "the suspicion was wrong"}, nil); err != nil {
+	if err := testbed.Insist(t.Context(), w.Officer(t), orders+o.ID.String()+"/retry", testbed.Key(), map[string]any{"note": "the suspicion was wrong"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.completes(t, w.login(t, email), o.ID)
@@ -137,7 +137,7 @@ func TestD9_SwitchedOffUnderWay(t *testing.T) {
 // that nobody paid. Now one of two sources is one that we ask.
 func TestH5_TwoForgedNotices(t *testing.T) {
 	w := openBeside(t)
-	phone, to := town.NewPhone(), town.NewAddress(t)
+	phone, to := testbed.NewPhone(), testbed.NewAddress(t)
 	w.Fault(t, "never", "prompt", phone)
 	o := w.buys(t, w.Amina(t), "5", phone, to)
 	w.forge(t, o, 0)
@@ -145,8 +145,8 @@ func TestH5_TwoForgedNotices(t *testing.T) {
 		t.Errorf("two forged notices made the order %s", now)
 	}
 	// An honest purchase beside it goes from its beginning to its end meanwhile.
-	honest := town.NewAddress(t)
-	w.completes(t, w.Amina(t), w.buys(t, w.Amina(t), "5", town.NewPhone(), honest).ID)
+	honest := testbed.NewAddress(t)
+	w.completes(t, w.Amina(t), w.buys(t, w.Amina(t), "5", testbed.NewPhone(), honest).ID)
 	w.got(t, honest, "5")
 	if now := w.order(t, w.Amina(t), o.ID); now.Status != "pending" {
 		t.Errorf("the forged order is %s", now)
@@ -159,11 +159,11 @@ func TestH5_TwoForgedNotices(t *testing.T) {
 // stands behind exactly what was asked.
 func TestD11_AForgedSurplus(t *testing.T) {
 	w := open(t) // it reads the statement, which others set payments aside by
-	phone, to := town.NewPhone(), town.NewAddress(t)
+	phone, to := testbed.NewPhone(), testbed.NewAddress(t)
 	w.Fault(t, "all_lost", "prompt", phone)
 	o := w.buys(t, w.Amina(t), "5", phone, to)
 	w.forge(t, o, 200_000)
-	w.Trigger(t, town.Statement)
+	w.Trigger(t, testbed.Statement)
 	w.completes(t, w.Amina(t), o.ID)
 	w.got(t, to, "5")
 	w.paidTo(t, phone)
@@ -173,18 +173,18 @@ func TestD11_AForgedSurplus(t *testing.T) {
 }
 
 // forge posts a result and a notice of an order's prompt, over the price and a surplus, and waits until both are stored.
-func (w *harness) forge(t *testing.T, o town.Order, surplus int64) {
+func (w *harness) forge(t *testing.T, o testbed.Order, surplus int64) {
 	t.Helper()
 	p := w.prompt(t, o)
 	for address, said := range map[string]any{
 		p.CallbackURL: sandbox.ForgedResult(p, p.Amount+surplus),
 		w.variable("MOMO_CALLBACK_URL") + "/" + w.variable("MOMO_STANDING_TOKEN") + "/confirmation": sandbox.ForgedNotice(p, p.Amount+surplus),
 	} {
-		if err := town.Call(t.Context(), http.MethodPost, address, said, nil); err != nil {
+		if err := testbed.Call(t.Context(), http.MethodPost, address, said, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	town.Eventually(t, "both notices are stored", func() error {
+	testbed.Eventually(t, "both notices are stored", func() error {
 		if n := w.count(t, `SELECT count(*) FROM momo_callbacks WHERE position(convert_to($1, 'UTF8') in body) > 0`, sandbox.ForgedReceipt(p)); n != 2 {
 			return fmt.Errorf("%d are", n)
 		}

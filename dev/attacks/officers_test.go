@@ -9,51 +9,51 @@ import (
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
 // houseSends has an officer send USDT out of the house's treasury.
-func (w *harness) houseSends(t *testing.T, officer *client.Client, usdt string, to map[string]any) town.Transfer {
+func (w *harness) houseSends(t *testing.T, officer *client.Client, usdt string, to map[string]any) testbed.Transfer {
 	t.Helper()
 	var treasury uuid.UUID
 	if err := w.DB.QueryRowContext(t.Context(), `SELECT id FROM wallets WHERE purpose = 'treasury' AND network = 'tron'`).Scan(&treasury); err != nil {
 		t.Fatal(err)
 	}
-	var f town.Transfer
+	var f testbed.Transfer
 	in := map[string]any{"network": "tron", "asset": "USDT", "amount": usdt, "recipient": to, "from_wallet_id": treasury}
-	if err := officer.Post(t.Context(), auth+"/transfers", town.Key(), in, &f); err != nil {
+	if err := officer.Post(t.Context(), auth+"/transfers", testbed.Key(), in, &f); err != nil {
 		t.Fatal(err)
 	}
-	return town.Arrives(t, officer, f.ID, "pending_approval")
+	return testbed.Arrives(t, officer, f.ID, "pending_approval")
 }
 
 // H1: transfers within our custody asked nobody at any value, so that one officer emptied the house's treasury into an account of
 // its own. Now the house's money always needs another person.
 func TestH1_OneOfficerEmptiesTheTreasury(t *testing.T) {
 	w := openBeside(t)
-	thief, colleague := w.Officer(t), w.As(t, town.SecondOfficer)
+	thief, colleague := w.Officer(t), w.As(t, testbed.SecondOfficer)
 	wallet := w.WalletOf(t, demo.ThirdEmail, exchange.Tron).Address
 	had := w.came(t, wallet)
 	inside := map[string]any{"email": demo.ThirdEmail}
 	for _, usdt := range []string{"9000", "1"} {
 		f := w.houseSends(t, thief, usdt, inside)
-		if err := town.Approve(t, thief, f); err == nil {
+		if err := testbed.Approve(t, thief, f); err == nil {
 			t.Errorf("who asks for %s USDT of the house's approves it", usdt)
 		}
 		if usdt == "9000" {
-			if err := colleague.Post(t.Context(), auth+"/transfers/"+f.ID.String()+"/reject", town.Key(), map[string]any{"digest": f.Digest, "note": "nobody asked for it"}, nil); err != nil {
+			if err := colleague.Post(t.Context(), auth+"/transfers/"+f.ID.String()+"/reject", testbed.Key(), map[string]any{"digest": f.Digest, "note": "nobody asked for it"}, nil); err != nil {
 				t.Fatal(err)
 			}
-			town.Arrives(t, colleague, f.ID, "rejected")
+			testbed.Arrives(t, colleague, f.ID, "rejected")
 			continue
 		}
 		w.got(t, wallet, had.String())
-		if err := town.Approve(t, colleague, f); err != nil {
+		if err := testbed.Approve(t, colleague, f); err != nil {
 			t.Fatal(err)
 		}
-		town.Arrives(t, colleague, f.ID, "completed")
+		testbed.Arrives(t, colleague, f.ID, "completed")
 	}
 	w.got(t, wallet, had.Add(money.Must(money.USDT, "1")).String())
 }
@@ -62,26 +62,26 @@ func TestH1_OneOfficerEmptiesTheTreasury(t *testing.T) {
 // approved what stood there. Now both are demanded at each door.
 func TestH2_ApprovalsWithoutAProof(t *testing.T) {
 	w := openBeside(t)
-	to := town.NewAddress(t)
+	to := testbed.NewAddress(t)
 	f, other := w.houseSends(t, w.Officer(t), "1.25", map[string]any{"address": to}), w.houseSends(t, w.Officer(t), "1.75", map[string]any{"address": to})
-	stolen := w.login(t, town.SecondOfficer).Unproven() // a token of a login by password
+	stolen := w.login(t, testbed.SecondOfficer).Unproven() // a token of a login by password
 	approve := auth + "/transfers/" + f.ID.String() + "/approve"
-	refused(t, "an approval without a passkey", stolen.Post(t.Context(), approve, town.Key(), map[string]any{"digest": f.Digest}, nil), http.StatusForbidden, "step_up_required")
-	officer := w.As(t, town.SecondOfficer)
-	refused(t, "an approval without a digest", officer.Post(t.Context(), approve, town.Key(), map[string]any{}, nil), http.StatusUnprocessableEntity, "/digest")
-	if err := officer.Post(t.Context(), approve, town.Key(), map[string]any{"digest": other.Digest}, nil); err == nil {
+	refused(t, "an approval without a passkey", stolen.Post(t.Context(), approve, testbed.Key(), map[string]any{"digest": f.Digest}, nil), http.StatusForbidden, "step_up_required")
+	officer := w.As(t, testbed.SecondOfficer)
+	refused(t, "an approval without a digest", officer.Post(t.Context(), approve, testbed.Key(), map[string]any{}, nil), http.StatusUnprocessableEntity, "/digest")
+	if err := officer.Post(t.Context(), approve, testbed.Key(), map[string]any{"digest": other.Digest}, nil); err == nil {
 		t.Error("the digest of another transfer approved it")
 	}
-	if now := town.Arrives(t, officer, f.ID, "pending_approval"); now.Given != 0 {
+	if now := testbed.Arrives(t, officer, f.ID, "pending_approval"); now.Given != 0 {
 		t.Errorf("%d approvals were counted", now.Given)
 	}
 	w.got(t, to, "0")
-	if err := town.Approve(t, officer, f); err != nil {
+	if err := testbed.Approve(t, officer, f); err != nil {
 		t.Fatal(err)
 	}
-	town.Arrives(t, officer, f.ID, "completed")
+	testbed.Arrives(t, officer, f.ID, "completed")
 	w.got(t, to, "1.25")
-	if err := officer.Post(t.Context(), auth+"/transfers/"+other.ID.String()+"/reject", town.Key(), map[string]any{"digest": other.Digest, "note": "no more"}, nil); err != nil {
+	if err := officer.Post(t.Context(), auth+"/transfers/"+other.ID.String()+"/reject", testbed.Key(), map[string]any{"digest": other.Digest, "note": "no more"}, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -90,21 +90,21 @@ func TestH2_ApprovalsWithoutAProof(t *testing.T) {
 // went where the second officer never agreed to. Now the digest of what was seen does not fit what is there.
 func TestD7_TheAddressThatNobodyApproved(t *testing.T) {
 	w := openBeside(t)
-	first, second, phone := w.Officer(t), w.As(t, town.SecondOfficer), town.NewPhone()
+	first, second, phone := w.Officer(t), w.As(t, testbed.SecondOfficer), testbed.NewPhone()
 	w.Fault(t, "unregistered", "payout", phone)
 	in := w.saleOf(t, demo.VendorEmail, phone)
 	delete(in, "refund_address")
-	o, err := town.Place(t.Context(), w.Amina(t), in, town.Key())
+	o, err := testbed.Place(t.Context(), w.Amina(t), in, testbed.Key())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.pays(t, o, sold)
 	w.parked(t, o.ID, "refund-address")
-	seen, another := town.NewAddress(t), town.NewAddress(t)
+	seen, another := testbed.NewAddress(t), testbed.NewAddress(t)
 	name := func(address string) {
 		t.Helper()
 		in := map[string]any{"note": "the customer wrote to us", "address": address}
-		if err := town.Insist(t.Context(), first, orders+o.ID.String()+"/refund", town.Key(), in, nil); err != nil {
+		if err := testbed.Insist(t.Context(), first, orders+o.ID.String()+"/refund", testbed.Key(), in, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,9 +115,9 @@ func TestD7_TheAddressThatNobodyApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	approve := auth + "/refunds/" + refund.String() + "/approve"
-	asSeen := town.Seen(t, second, approve)
+	asSeen := testbed.Seen(t, second, approve)
 	name(another)
-	town.Eventually(t, "the other address", func() error {
+	testbed.Eventually(t, "the other address", func() error {
 		var now string
 		if err := w.DB.QueryRowContext(t.Context(), `SELECT address FROM refunds WHERE id = $1`, refund).Scan(&now); err != nil {
 			return err
@@ -127,15 +127,15 @@ func TestD7_TheAddressThatNobodyApproved(t *testing.T) {
 		}
 		return nil
 	})
-	refused(t, "an approval without a digest", second.Post(t.Context(), approve, town.Key(), map[string]any{}, nil), http.StatusUnprocessableEntity, "/digest")
-	if err := second.Post(t.Context(), approve, town.Key(), asSeen, nil); err == nil {
+	refused(t, "an approval without a digest", second.Post(t.Context(), approve, testbed.Key(), map[string]any{}, nil), http.StatusUnprocessableEntity, "/digest")
+	if err := second.Post(t.Context(), approve, testbed.Key(), asSeen, nil); err == nil {
 		t.Error("the approval of one address counted for another")
 	}
 	w.got(t, another, "0")
-	if err := town.Insist(t.Context(), second, approve, town.Key(), town.Seen(t, second, approve), nil); err != nil {
+	if err := testbed.Insist(t.Context(), second, approve, testbed.Key(), testbed.Seen(t, second, approve), nil); err != nil {
 		t.Fatal(err)
 	}
-	town.Eventually(t, "the crypto goes back", func() error {
+	testbed.Eventually(t, "the crypto goes back", func() error {
 		if came := w.came(t, another); came.IsZero() {
 			return fmt.Errorf("it has not come")
 		}
@@ -157,17 +157,17 @@ func TestD10_RefundsByOneInParts(t *testing.T) {
 	defer w.HouseLimits(t, refunds("200000"))
 	const late = 647 // 5 USDT at 129.355
 	officer := w.Officer(t)
-	give := func(phone string) town.Waits { // what a payer paid after the order had ended
+	give := func(phone string) testbed.Waits { // what a payer paid after the order had ended
 		t.Helper()
 		w.Fault(t, "late_success_1032", "prompt", phone)
-		o := w.until(t, w.Amina(t), w.buys(t, w.Amina(t), "5", phone, town.NewAddress(t)).ID, "over", town.Order.Over)
+		o := w.until(t, w.Amina(t), w.buys(t, w.Amina(t), "5", phone, testbed.NewAddress(t)).ID, "over", testbed.Order.Over)
 		w.Release(t)
 		var exception uuid.UUID
-		town.Eventually(t, "the payment is set aside", func() error {
+		testbed.Eventually(t, "the payment is set aside", func() error {
 			return w.DB.QueryRowContext(t.Context(), `SELECT id FROM payment_exceptions WHERE order_id = $1 AND status = 'open'`, o.ID).Scan(&exception)
 		})
-		var waits town.Waits
-		err := town.Insist(t.Context(), officer, auth+"/payment-exceptions/"+exception.String()+"/refund", town.Key(), map[string]any{"note": "it came too late"}, &waits)
+		var waits testbed.Waits
+		err := testbed.Insist(t.Context(), officer, auth+"/payment-exceptions/"+exception.String()+"/refund", testbed.Key(), map[string]any{"note": "it came too late"}, &waits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,15 +175,15 @@ func TestD10_RefundsByOneInParts(t *testing.T) {
 	}
 	back := func(phone string) {
 		t.Helper()
-		town.Eventually(t, "the money goes back", func() error {
-			if n := len(town.PaidOut(w.Books(t), phone)); n == 0 {
+		testbed.Eventually(t, "the money goes back", func() error {
+			if n := len(testbed.PaidOut(w.Books(t), phone)); n == 0 {
 				return fmt.Errorf("it has not")
 			}
 			return nil
 		})
 		w.paidTo(t, phone, late)
 	}
-	one, two := town.NewPhone(), town.NewPhone()
+	one, two := testbed.NewPhone(), testbed.NewPhone()
 	if waits := give(one); len(waits.Changes) != 0 {
 		t.Errorf("the first refund waits for %+v", waits)
 	}
@@ -193,11 +193,11 @@ func TestD10_RefundsByOneInParts(t *testing.T) {
 		t.Fatalf("the second refund waits for %+v", waits)
 	}
 	confirm := auth + "/approvals/changes/" + waits.Changes[0].ID.String() + "/confirm"
-	if err := officer.Post(t.Context(), confirm, town.Key(), map[string]any{"digest": waits.Changes[0].Digest}, nil); err == nil {
+	if err := officer.Post(t.Context(), confirm, testbed.Key(), map[string]any{"digest": waits.Changes[0].Digest}, nil); err == nil {
 		t.Error("who asked for the second refund confirmed it")
 	}
 	w.paidTo(t, two)
-	if err := town.Insist(t.Context(), w.As(t, town.SecondOfficer), confirm, town.Key(), map[string]any{"digest": waits.Changes[0].Digest}, nil); err != nil {
+	if err := testbed.Insist(t.Context(), w.As(t, testbed.SecondOfficer), confirm, testbed.Key(), map[string]any{"digest": waits.Changes[0].Digest}, nil); err != nil {
 		t.Fatal(err)
 	}
 	back(two)
@@ -206,27 +206,27 @@ func TestD10_RefundsByOneInParts(t *testing.T) {
 // D12: one admin took an address off the deny list, and paid it. Now a second officer has to agree.
 func TestD12_OneAdminLoosens(t *testing.T) {
 	w := openBeside(t)
-	admin, vendor, to := w.Admin(t), w.As(t, demo.VendorEmail), town.NewAddress(t)
+	admin, vendor, to := w.Admin(t), w.As(t, demo.VendorEmail), testbed.NewAddress(t)
 	var denied struct {
 		ID uuid.UUID `json:"id"`
 	}
-	if err := admin.Post(t.Context(), auth+"/deny-list", town.Key(), map[string]any{"network": "tron", "address": to, "note": "court order 7"}, &denied); err != nil {
+	if err := admin.Post(t.Context(), auth+"/deny-list", testbed.Key(), map[string]any{"network": "tron", "address": to, "note": "court order 7"}, &denied); err != nil {
 		t.Fatal(err)
 	}
-	var waits town.Waits
+	var waits testbed.Waits
 	if err := admin.Do(t.Context(), http.MethodDelete, auth+"/deny-list/"+denied.ID.String(), "", nil, &waits); err != nil || len(waits.Changes) != 1 {
 		t.Fatalf("the removal waits for %+v, %v", waits, err)
 	}
-	f := town.Send(t, vendor, "1", map[string]any{"address": to})
-	town.Arrives(t, vendor, f.ID, "blocked")
+	f := testbed.Send(t, vendor, "1", map[string]any{"address": to})
+	testbed.Arrives(t, vendor, f.ID, "blocked")
 	confirm := auth + "/approvals/changes/" + waits.Changes[0].ID.String() + "/confirm"
-	if err := admin.Post(t.Context(), confirm, town.Key(), map[string]any{"digest": waits.Changes[0].Digest}, nil); err == nil {
+	if err := admin.Post(t.Context(), confirm, testbed.Key(), map[string]any{"digest": waits.Changes[0].Digest}, nil); err == nil {
 		t.Error("who asked for the removal confirmed it")
 	}
 	w.got(t, to, "0")
 	w.Agree(t, waits)
-	f = town.Send(t, vendor, "1.5", map[string]any{"address": to})
-	town.Arrives(t, vendor, f.ID, "completed")
+	f = testbed.Send(t, vendor, "1.5", map[string]any{"address": to})
+	testbed.Arrives(t, vendor, f.ID, "completed")
 	w.got(t, to, "1.5")
 }
 
@@ -235,15 +235,15 @@ func TestD12_OneAdminLoosens(t *testing.T) {
 func TestB8_OneAdminMovesPricesAndFees(t *testing.T) {
 	w := openBeside(t)
 	admin := w.Admin(t)
-	enter := func(mid string) (waits town.Waits) {
+	enter := func(mid string) (waits testbed.Waits) {
 		t.Helper()
-		if err := admin.Post(t.Context(), auth+"/pricing/fx-rates", town.Key(), map[string]any{"base": "USDC", "mid": mid}, &waits); err != nil {
+		if err := admin.Post(t.Context(), auth+"/pricing/fx-rates", testbed.Key(), map[string]any{"base": "USDC", "mid": mid}, &waits); err != nil {
 			t.Fatal(err)
 		}
 		return waits
 	}
 	alone := 0
-	var last town.Waits
+	var last testbed.Waits
 	for _, mid := range []string{"129", "135.1", "141.5", "148.2", "155.3", "162.7"} {
 		if last = enter(mid); len(last.Changes) == 0 {
 			alone++
@@ -257,21 +257,21 @@ func TestB8_OneAdminMovesPricesAndFees(t *testing.T) {
 		t.Errorf("the rate in force is %s, %v", in, err)
 	}
 
-	var fee town.Waits
-	err := admin.Post(t.Context(), auth+"/pricing/profiles", town.Key(), map[string]any{"scope": "transfer", "asset": "USDT", "fixed": "986", "basis_points": 0}, &fee)
+	var fee testbed.Waits
+	err := admin.Post(t.Context(), auth+"/pricing/profiles", testbed.Key(), map[string]any{"scope": "transfer", "asset": "USDT", "fixed": "986", "basis_points": 0}, &fee)
 	if err != nil || len(fee.Changes) != 1 {
 		t.Fatalf("the fee waits for %+v, %v", fee, err)
 	}
-	to, sender := town.NewAddress(t), w.As(t, demo.VendorEmail)
-	var f town.Transfer
+	to, sender := testbed.NewAddress(t), w.As(t, demo.VendorEmail)
+	var f testbed.Transfer
 	body := map[string]any{"network": "tron", "asset": "USDT", "amount": "2", "max_fee": "0", "recipient": map[string]any{"address": to}}
-	if err := sender.Post(t.Context(), auth+"/transfers", town.Key(), body, &f); err != nil {
+	if err := sender.Post(t.Context(), auth+"/transfers", testbed.Key(), body, &f); err != nil {
 		t.Fatalf("a transfer that pays no fee: %v", err)
 	}
-	town.Arrives(t, sender, f.ID, "completed")
+	testbed.Arrives(t, sender, f.ID, "completed")
 	w.got(t, to, "2")
 	reject := auth + "/approvals/changes/" + fee.Changes[0].ID.String() + "/reject"
-	if err := w.Officer(t).Post(t.Context(), reject, town.Key(), map[string]any{"digest": fee.Changes[0].Digest, "note": "far too much"}, nil); err != nil {
+	if err := w.Officer(t).Post(t.Context(), reject, testbed.Key(), map[string]any{"digest": fee.Changes[0].Digest, "note": "far too much"}, nil); err != nil {
 		t.Error(err)
 	}
 }

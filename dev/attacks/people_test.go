@@ -12,7 +12,7 @@ import (
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/store"
 )
@@ -23,18 +23,18 @@ func TestD1_OnePersonIsTwo(t *testing.T) {
 	w := openBeside(t)
 	admin := w.Admin(t)
 	email := "mdogo-" + uuid.NewString()[:8] + "@kivuko.example"
-	in := map[string]any{"email": email, "phone_number": "+" + town.NewPhone(), "first_name": "Mdogo", "last_name": "Mbili", "role": "treasury"}
+	in := map[string]any{"email": email, "phone_number": "+" + testbed.NewPhone(), "first_name": "Mdogo", "last_name": "Mbili", "role": "treasury"}
 	withSecrets := map[string]any{"password": demo.Password, "pin": pin}
 	for name, value := range in {
 		withSecrets[name] = value
 	}
-	err := admin.Post(t.Context(), auth+"/invitations", town.Key(), withSecrets, nil)
+	err := admin.Post(t.Context(), auth+"/invitations", testbed.Key(), withSecrets, nil)
 	refused(t, "an invitation with secrets", err, http.StatusUnprocessableEntity, "/password")
 	var made struct {
 		Token string `json:"token"`
 		Link  string `json:"link"`
 	}
-	if err := admin.Post(t.Context(), auth+"/invitations", town.Key(), in, &made); err != nil || made.Token+made.Link != "" {
+	if err := admin.Post(t.Context(), auth+"/invitations", testbed.Key(), in, &made); err != nil || made.Token+made.Link != "" {
 		t.Fatalf("who invites gets %+v, %v", made, err)
 	}
 	link := w.Inbox(t, email, `/people/invitation#[A-Za-z0-9_-]+`)
@@ -45,12 +45,12 @@ func TestD1_OnePersonIsTwo(t *testing.T) {
 		t.Error("the account is open before a second officer let it in")
 	}
 	id := w.ID(t, email)
-	var waits town.Waits
+	var waits testbed.Waits
 	if err := w.Officer(t).Get(t.Context(), auth+"/approvals/changes?status=pending&subject_id="+id.String(), &waits); err != nil || len(waits.Changes) != 1 {
 		t.Fatalf("%+v wait, %v", waits, err)
 	}
 	confirm := auth + "/approvals/changes/" + waits.Changes[0].ID.String() + "/confirm"
-	err = admin.Post(t.Context(), confirm, town.Key(), map[string]any{"digest": waits.Changes[0].Digest}, nil)
+	err = admin.Post(t.Context(), confirm, testbed.Key(), map[string]any{"digest": waits.Changes[0].Digest}, nil)
 	refused(t, "who invited lets in", err, http.StatusForbidden, "forbidden")
 	w.Agree(t, waits)
 	w.login(t, email)
@@ -133,11 +133,11 @@ func TestC4_StaffByFourDigits(t *testing.T) {
 // B12: five wrong PINs by a stranger stopped an officer from getting tokens for approvals.
 func TestB12_StrangersStopNoOfficer(t *testing.T) {
 	w := openBeside(t)
-	first, second := w.Officer(t), w.As(t, town.SecondOfficer)
-	f := w.houseSends(t, first, "1.5", map[string]any{"address": town.NewAddress(t)})
+	first, second := w.Officer(t), w.As(t, testbed.SecondOfficer)
+	f := w.houseSends(t, first, "1.5", map[string]any{"address": testbed.NewAddress(t)})
 	for range 7 {
-		w.knock(t, "/api/v1/users/login", map[string]any{"email": town.SecondOfficer, "password": "guess"})
-		w.knock(t, "/api/v1/users/login-pin", map[string]any{"email": town.SecondOfficer, "pin": "1357"})
+		w.knock(t, "/api/v1/users/login", map[string]any{"email": testbed.SecondOfficer, "password": "guess"})
+		w.knock(t, "/api/v1/users/login-pin", map[string]any{"email": testbed.SecondOfficer, "pin": "1357"})
 	}
 	in := map[string]any{"object_type": "transfer", "object_id": f.ID, "action": "reject", "amount": f.Amount, "digest": f.Digest, "note": "an attack"}
 	var ticket struct {
@@ -146,10 +146,10 @@ func TestB12_StrangersStopNoOfficer(t *testing.T) {
 	if err := second.Post(t.Context(), auth+"/approvals/tokens", "", in, &ticket); err != nil || ticket.Token == "" {
 		t.Errorf("the officer asks for a token: %v", err)
 	}
-	if err := second.Post(t.Context(), auth+"/transfers/"+f.ID.String()+"/reject", town.Key(), map[string]any{"digest": f.Digest, "note": "an attack"}, nil); err != nil {
+	if err := second.Post(t.Context(), auth+"/transfers/"+f.ID.String()+"/reject", testbed.Key(), map[string]any{"digest": f.Digest, "note": "an attack"}, nil); err != nil {
 		t.Error(err)
 	}
-	w.login(t, town.SecondOfficer)
+	w.login(t, testbed.SecondOfficer)
 }
 
 // H3: whoever registered another's phone and e-mail first got the payments that were meant for their owner. Now only a proven one
@@ -157,7 +157,7 @@ func TestB12_StrangersStopNoOfficer(t *testing.T) {
 func TestH3_SquattersAreNotPaid(t *testing.T) {
 	w := openBeside(t)
 	vendor := w.As(t, demo.VendorEmail)
-	phone := town.NewPhone()
+	phone := testbed.NewPhone()
 	email := phone + "@owners.example"
 	if err := w.register(t, phone, email); err != nil {
 		t.Fatal(err)
@@ -167,12 +167,12 @@ func TestH3_SquattersAreNotPaid(t *testing.T) {
 		Address string `json:"address"`
 	}
 	wallet := map[string]any{"network": "tron", "asset": "USDT"}
-	if err := thief.Post(t.Context(), auth+"/wallets", town.Key(), wallet, &squat); err != nil {
+	if err := thief.Post(t.Context(), auth+"/wallets", testbed.Key(), wallet, &squat); err != nil {
 		t.Fatal(err)
 	}
 	for field, to := range map[string]string{"phone_number": "+" + phone, "email": email} {
 		in := map[string]any{"network": "tron", "asset": "USDT", "amount": "2", "recipient": map[string]any{field: to}}
-		refused(t, "a transfer to a claimed "+field, vendor.Post(t.Context(), auth+"/transfers", town.Key(), in, nil), http.StatusUnprocessableEntity, "/recipient/"+field)
+		refused(t, "a transfer to a claimed "+field, vendor.Post(t.Context(), auth+"/transfers", testbed.Key(), in, nil), http.StatusUnprocessableEntity, "/recipient/"+field)
 	}
 	owner := demo.Person{Email: email, Phone: "+" + phone, First: "Mwenye", Last: "Simu", Role: "customer"}
 	if _, err := w.Seed().Register(t.Context(), w.Admin(t), owner); err != nil {
@@ -182,11 +182,11 @@ func TestH3_SquattersAreNotPaid(t *testing.T) {
 	var house struct {
 		Address string `json:"address"`
 	}
-	if err := own.Post(t.Context(), auth+"/wallets", town.Key(), wallet, &house); err != nil {
+	if err := own.Post(t.Context(), auth+"/wallets", testbed.Key(), wallet, &house); err != nil {
 		t.Fatal(err)
 	}
-	f := town.Send(t, vendor, "2", map[string]any{"phone_number": "+" + phone})
-	town.Arrives(t, vendor, f.ID, "completed")
+	f := testbed.Send(t, vendor, "2", map[string]any{"phone_number": "+" + phone})
+	testbed.Arrives(t, vendor, f.ID, "completed")
 	w.got(t, house.Address, "2")
 	w.got(t, squat.Address, "0")
 }
@@ -203,9 +203,9 @@ func TestH9_AStolenTokenMovesNothing(t *testing.T) {
 		ALTER TABLE session_families ENABLE TRIGGER session_families_grow; COMMIT`); err != nil {
 		t.Fatal(err)
 	}
-	stolen, to := owner.Unproven(), town.NewAddress(t)
+	stolen, to := owner.Unproven(), testbed.NewAddress(t)
 	in := map[string]any{"network": "tron", "asset": "USDT", "amount": "3", "recipient": map[string]any{"address": to}}
-	refused(t, "a withdrawal", stolen.Post(t.Context(), auth+"/transfers", town.Key(), in, nil), http.StatusForbidden, "step_up_required")
+	refused(t, "a withdrawal", stolen.Post(t.Context(), auth+"/transfers", testbed.Key(), in, nil), http.StatusForbidden, "step_up_required")
 	address := map[string]any{"refund_address": to}
 	err := stolen.Do(t.Context(), http.MethodPatch, orders+uuid.NewString()+"/refund-address", "", address, nil)
 	refused(t, "another refund address", err, http.StatusForbidden, "step_up_required")
@@ -213,8 +213,8 @@ func TestH9_AStolenTokenMovesNothing(t *testing.T) {
 		t.Errorf("the token is not one: %v", err)
 	}
 	w.got(t, to, "0")
-	f := town.Send(t, owner, "3", map[string]any{"address": to}) // proves the owner by the password first
-	town.Arrives(t, owner, f.ID, "completed")
+	f := testbed.Send(t, owner, "3", map[string]any{"address": to}) // proves the owner by the password first
+	testbed.Arrives(t, owner, f.ID, "completed")
 	w.got(t, to, "3")
 }
 
@@ -227,7 +227,7 @@ func TestH8_UnverifiedAccountsStopNoSales(t *testing.T) {
 		t.Fatal(err)
 	}
 	sell := func(c *client.Client, phone string) error {
-		_, err := town.Place(t.Context(), c, w.saleOf(t, demo.VendorEmail, phone), town.Key())
+		_, err := testbed.Place(t.Context(), c, w.saleOf(t, demo.VendorEmail, phone), testbed.Key())
 		return err
 	}
 	c, phone := w.stranger(t)
@@ -238,14 +238,14 @@ func TestH8_UnverifiedAccountsStopNoSales(t *testing.T) {
 		err := sell(c, phone)
 		if err == nil {
 			lent++
-		} else if !town.Is(err, http.StatusTooManyRequests) && !town.Is(err, http.StatusUnprocessableEntity) && !town.Is(err, http.StatusConflict) {
+		} else if !testbed.Is(err, http.StatusTooManyRequests) && !testbed.Is(err, http.StatusUnprocessableEntity) && !testbed.Is(err, http.StatusConflict) {
 			t.Errorf("a sale beyond the share: %v", err)
 		}
 	}
 	if lent != share {
 		t.Errorf("unverified accounts borrowed %d addresses, not %d", lent, share)
 	}
-	if err := sell(w.As(t, demo.SecondEmail), town.NewPhone()); err != nil {
+	if err := sell(w.As(t, demo.SecondEmail), testbed.NewPhone()); err != nil {
 		t.Errorf("the sale of a verified customer: %v", err)
 	}
 }

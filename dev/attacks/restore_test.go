@@ -8,7 +8,7 @@ import (
 
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/workflows"
@@ -18,7 +18,7 @@ import (
 // nothing is asked of the operator until two officers, who see its report, have released the database.
 func TestD4_ADatabaseIsPutBack(t *testing.T) {
 	w := openLast(t)
-	seller, phone := w.Amina(t), town.NewPhone()
+	seller, phone := w.Amina(t), testbed.NewPhone()
 	o := w.sells(t, seller, phone)
 	payouts := w.Stack.Supervisor.Child(stack.ProcessWorker("momo"))
 	if err := payouts.Stop(); err != nil { // the backup is of a moment before the payout
@@ -26,7 +26,7 @@ func TestD4_ADatabaseIsPutBack(t *testing.T) {
 	}
 	w.pays(t, o, sold)
 	payout := workflows.MomoPayoutID(exchange.OrderObject(o.ID))
-	town.Eventually(t, "the payout is to be made", func() error {
+	testbed.Eventually(t, "the payout is to be made", func() error {
 		_, err := w.Temporal.DescribeWorkflowExecution(t.Context(), payout, "")
 		return err
 	})
@@ -58,22 +58,22 @@ func TestD4_ADatabaseIsPutBack(t *testing.T) {
 	w.paidTo(t, phone, paid)
 
 	// Two officers compare the operator's report with the books, take out what was paid, and release.
-	var waits town.Waits
+	var waits testbed.Waits
 	w.Trigger(t, "watch-float")
-	town.Eventually(t, "a report to compare with", func() error {
-		return w.Admin(t).Post(t.Context(), auth+"/momo/release", town.Key(), map[string]any{"note": "one payout was lost"}, &waits)
+	testbed.Eventually(t, "a report to compare with", func() error {
+		return w.Admin(t).Post(t.Context(), auth+"/momo/release", testbed.Key(), map[string]any{"note": "one payout was lost"}, &waits)
 	})
 	confirm := auth + "/approvals/changes/" + waits.Changes[0].ID.String() + "/confirm"
-	err := w.Admin(t).Post(t.Context(), confirm, town.Key(), map[string]any{"digest": waits.Changes[0].Digest}, nil)
+	err := w.Admin(t).Post(t.Context(), confirm, testbed.Key(), map[string]any{"digest": waits.Changes[0].Digest}, nil)
 	refused(t, "who asked for the release confirms it", err, http.StatusForbidden, "forbidden")
 	w.paidTo(t, phone, paid)
 	in := map[string]any{"note": "paid before the backup was put back: " + done.Receipt.String}
-	if err := town.Insist(t.Context(), w.Officer(t), orders+o.ID.String()+"/refund", town.Key(), in, nil); err != nil {
+	if err := testbed.Insist(t.Context(), w.Officer(t), orders+o.ID.String()+"/refund", testbed.Key(), in, nil); err != nil {
 		t.Fatal(err)
 	}
-	w.until(t, w.login(t, demo.CustomerEmail), o.ID, "taken out", town.Order.Over)
+	w.until(t, w.login(t, demo.CustomerEmail), o.ID, "taken out", testbed.Order.Over)
 	w.Agree(t, waits)
-	next := town.NewPhone()
+	next := testbed.NewPhone()
 	seller = w.login(t, demo.CustomerEmail)
 	another := w.sells(t, seller, next)
 	w.pays(t, another, sold)
@@ -109,7 +109,7 @@ func (w *harness) copies(t *testing.T, from, to string) {
 		}
 	}
 	exec(`DROP DATABASE IF EXISTS %s WITH (FORCE)`, to)
-	town.Eventually(t, "a copy of the database", func() error {
+	testbed.Eventually(t, "a copy of the database", func() error {
 		_, err := db.ExecContext(t.Context(), fmt.Sprintf(`CREATE DATABASE %s TEMPLATE %s OWNER %s`, to, from, store.RoleMigrate))
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/workflows"
 )
@@ -49,15 +49,15 @@ func TestC3_TemporalsPort(t *testing.T) {
 // Every verb at every stage is played in dev/e2e.
 func TestD2_StartedByHand(t *testing.T) {
 	w := openBeside(t)
-	a, victim := town.Intruder{UI: w.WebUI(t)}, w.ID(t, demo.VendorEmail)
-	to := town.NewAddress(t)
+	a, victim := testbed.Intruder{UI: w.WebUI(t)}, w.ID(t, demo.VendorEmail)
+	to := testbed.NewAddress(t)
 	id := uuid.New()
 	typed := a.Clear(t, map[string]any{
 		"intent_id": id, "order_id": id, "actor": map[string]any{"user_id": victim, "role": "vendor"},
 		"request": map[string]any{
 			"id": id, "requested_by": victim, "customer_id": victim, "network": "tron", "amount": "10 USDT", "recipient": map[string]any{"address": to},
 			"offer_id": w.Offer(t, simba, exchange.OfferBuy, exchange.Tron), "crypto": "10 USDT", "type": "OFF_RAMP_SELL", "subtype": "standard_offramp",
-			"wallet_id": w.WalletOf(t, demo.VendorEmail, exchange.Tron).ID, "phone": town.NewPhone(),
+			"wallet_id": w.WalletOf(t, demo.VendorEmail, exchange.Tron).ID, "phone": testbed.NewPhone(),
 		},
 	})
 	for flow, form := range map[string]string{workflows.TypeTransfer: workflows.TransferID(id), workflows.TypeOffRamp: workflows.OffRampID(id)} {
@@ -68,7 +68,7 @@ func TestD2_StartedByHand(t *testing.T) {
 		t.Errorf("flows that were started by hand wrote %d rows", n)
 	}
 	// The victim's own sale is cancelled by nobody else, and goes well.
-	seller, phone := w.Amina(t), town.NewPhone()
+	seller, phone := w.Amina(t), testbed.NewPhone()
 	o := w.sells(t, seller, phone)
 	forged := a.Clear(t, map[string]any{"intent_id": o.ID, "actor": map[string]any{"user_id": w.ID(t, demo.CustomerEmail), "role": "customer"}})
 	if err := a.Update(t, workflows.OffRampID(o.ID), workflows.UpdateCancel, forged); err == nil {
@@ -85,9 +85,9 @@ func TestD2_StartedByHand(t *testing.T) {
 func TestB4_ATerminatedPurchase(t *testing.T) {
 	w := open(t) // it stops the chain
 	resume := w.pause(t)
-	a, to := town.Intruder{UI: w.WebUI(t)}, town.NewAddress(t)
-	o := w.buys(t, w.Amina(t), "5", town.NewPhone(), to)
-	w.until(t, w.Amina(t), o.ID, "paid, and its crypto under way", func(o town.Order) bool { return o.Status == "confirming" })
+	a, to := testbed.Intruder{UI: w.WebUI(t)}, testbed.NewAddress(t)
+	o := w.buys(t, w.Amina(t), "5", testbed.NewPhone(), to)
+	w.until(t, w.Amina(t), o.ID, "paid, and its crypto under way", func(o testbed.Order) bool { return o.Status == "confirming" })
 	a.Reset(t, workflows.OnRampID(o.ID))
 	w.terminate(t, workflows.OnRampID(o.ID))
 	if now := w.order(t, w.Amina(t), o.ID); now.Status != "confirming" {
@@ -98,7 +98,7 @@ func TestB4_ATerminatedPurchase(t *testing.T) {
 	t.Parallel() // the flow looks after its child of before from time to time
 	w.completes(t, w.Amina(t), o.ID)
 	w.got(t, to, "5")
-	if n := len(town.Prompted(w.Books(t), o.ID)); n != 1 {
+	if n := len(testbed.Prompted(w.Books(t), o.ID)); n != 1 {
 		t.Errorf("the payer was prompted %d times", n)
 	}
 }
@@ -107,7 +107,7 @@ func TestB4_ATerminatedPurchase(t *testing.T) {
 // its crypto comes.
 func TestD5_ARowWithoutAFlow(t *testing.T) {
 	w := openBeside(t)
-	seller, phone := w.Amina(t), town.NewPhone()
+	seller, phone := w.Amina(t), testbed.NewPhone()
 	o := w.sells(t, seller, phone)
 	w.terminate(t, workflows.OffRampID(o.ID))
 	w.pays(t, o, sold)

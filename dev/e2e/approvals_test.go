@@ -8,7 +8,7 @@ import (
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/workflows"
@@ -126,7 +126,7 @@ func (w *harness) oneIsNotEnough(t *testing.T, two, other sent) {
 // approve sends an officer's approval through the API.
 func approve(t *testing.T, officer *client.Client, f sent, counts bool) {
 	t.Helper()
-	err := town.Approve(t, officer, f)
+	err := testbed.Approve(t, officer, f)
 	if counts && err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
@@ -26,8 +26,8 @@ const gas = "100000"
 
 // harness is the running stack and the clients that use and check it.
 type harness struct {
-	town     *town.Town
-	stack    *stack.Stack // these five are the town's
+	testbed  *testbed.Testbed
+	stack    *stack.Stack // these five are the testbed's
 	product  string       // its binary
 	temporal client.Client
 	db       *sql.DB
@@ -59,7 +59,7 @@ func open(t *testing.T) *harness {
 		began := time.Now()
 		theHarness, theError = start(theDir)
 		if theError == nil {
-			t.Logf("the stack was up after %s:\n%s", time.Since(began).Round(time.Second), theHarness.town.Said)
+			t.Logf("the stack was up after %s:\n%s", time.Since(began).Round(time.Second), theHarness.testbed.Said)
 		}
 	})
 	if theError != nil {
@@ -82,7 +82,7 @@ func closeHarness() error {
 		return nil
 	}
 	defer theHarness.screening.server.Close()
-	return theHarness.town.Close()
+	return theHarness.testbed.Close()
 }
 
 // start starts the stack with a screener, a cold key and crash points.
@@ -101,12 +101,12 @@ func start(dir string) (*harness, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.town, err = town.Start(town.Options{
+	w.testbed, err = testbed.Start(testbed.Options{
 		Root: root, Dir: dir, DynamicConfig: settings,
 		Environment: map[string]string{
 			"SENDING_STUCK_TIMEOUT": timeoutToBump.String(), "SCREENING_URL": w.screening.server.URL, "CRASH_DIR": w.crash, "LOG_LEVEL": "debug",
 		},
-		Before: func(ctx context.Context, s *town.Town) error {
+		Before: func(ctx context.Context, s *testbed.Testbed) error {
 			w.stack, w.product = s.Stack, s.Product
 			return w.makeColdKey(ctx, dir, s.Product)
 		},
@@ -114,9 +114,9 @@ func start(dir string) (*harness, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.temporal, w.db, w.store = w.town.Temporal, w.town.DB, w.town.Store
+	w.temporal, w.db, w.store = w.testbed.Temporal, w.testbed.DB, w.testbed.Store
 	if err := w.meet(context.Background()); err != nil {
-		return nil, errors.Join(err, w.town.Close())
+		return nil, errors.Join(err, w.testbed.Close())
 	}
 	return w, nil
 }

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"kivuko/dev/demo"
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/workflows"
 )
@@ -30,7 +30,7 @@ type attacked struct {
 func TestD2_OrdersMoveForNobody(t *testing.T) {
 	w := open(t)
 	n, phone := w.tronNode(), newPhone()
-	a := intruder{town.Intruder{UI: w.webUI(t)}, w, w.amina(t)}
+	a := intruder{testbed.Intruder{UI: w.webUI(t)}, w, w.amina(t)}
 	w.fault(t, "result:1", "prompt", phone)
 	bought := w.buy(t, purchase{crypto: "12", phone: phone})
 	bought = w.until(t, bought.ID, "waiting for another prompt", detail("payment_retry"))

@@ -10,7 +10,7 @@ import (
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/workflows"
 )
@@ -23,7 +23,7 @@ func TestD2_WritersToTemporalMoveNothing(t *testing.T) {
 	w.approvalRule(t, "300", "2000")
 	defer w.approvalRule(t, seededOne, ruleTwo)
 	vendor, officer := w.as(t, demo.VendorEmail), w.operator(t)
-	a := intruder{town.Intruder{UI: w.webUI(t)}, w, vendor}
+	a := intruder{testbed.Intruder{UI: w.webUI(t)}, w, vendor}
 	mine := w.arrives(t, officer, w.send(t, vendor, "5", map[string]any{"address": newAddress(t)}).ID, "pending_approval")
 	theirs := w.arrives(t, officer, w.send(t, vendor, "6", map[string]any{"address": newAddress(t)}).ID, "pending_approval")
 	before := a.objects(t)
@@ -82,7 +82,7 @@ func TestD2_WritersToTemporalMoveNothing(t *testing.T) {
 func TestD2_WhatWasRefusedIsNotOpenedLater(t *testing.T) {
 	w := open(t)
 	vendor := w.as(t, demo.VendorEmail)
-	a := intruder{town.Intruder{UI: w.webUI(t)}, w, vendor}
+	a := intruder{testbed.Intruder{UI: w.webUI(t)}, w, vendor}
 	before := a.objects(t)
 	in := map[string]any{"network": "tron", "asset": "USDT", "amount": "900000000", "recipient": map[string]any{"address": newAddress(t)}}
 	if err := vendor.Post(t.Context(), "/api/v1/auth/transfers", uuid.NewString(), in, nil); err == nil || is(err, http.StatusInternalServerError) {
@@ -110,7 +110,7 @@ func TestD2_WhatWasRefusedIsNotOpenedLater(t *testing.T) {
 
 // intruder has all rights on Temporal and no key.
 type intruder struct {
-	town.Intruder
+	testbed.Intruder
 	w      *harness
 	victim *client.Client
 }

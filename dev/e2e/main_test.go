@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"testing"
 
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 )
 
 // Environment variables of the tests.
@@ -61,7 +61,7 @@ func accountForPoints() int {
 
 func run(m *testing.M) int {
 	_ = os.Getenv(databaseVariable)
-	dir, remove, err := town.Dir(keepVariable, "kivuko-e2e-")
+	dir, remove, err := testbed.Dir(keepVariable, "kivuko-e2e-")
 	defer remove()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

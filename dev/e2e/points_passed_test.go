@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/workflows"
 )
 
@@ -224,7 +224,7 @@ func TestBriefTrialsHitEachProcess(t *testing.T) {
 func TestReleasesHaveNoPoints(t *testing.T) {
 	w := openBeside(t)
 	released := filepath.Join(t.TempDir(), "kivuko")
-	if err := town.Build(t.Context(), filepath.Join("..", ".."), released); err != nil {
+	if err := testbed.Build(t.Context(), filepath.Join("..", ".."), released); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{w.product: true, released: false} {

@@ -8,7 +8,7 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 
-	"kivuko/dev/town"
+	"kivuko/dev/testbed"
 	"kivuko/workflows"
 )
 
@@ -28,7 +28,7 @@ func (w *harness) running(t *testing.T, flow string) (string, error) {
 }
 
 // readStatement reads the operator's statement now, in a new run.
-func (w *harness) readStatement(t *testing.T) { t.Helper(); w.trigger(t, town.Statement) }
+func (w *harness) readStatement(t *testing.T) { t.Helper(); w.trigger(t, testbed.Statement) }
 
 // over waits until no flow of a type runs. Runs that a dead process worked on continue at once.
 func (w *harness) over(t *testing.T, flow string) {

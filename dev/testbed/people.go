@@ -1,4 +1,4 @@
-package town
+package testbed
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type people struct {
 }
 
 // Login returns a client with the login of an account, a new one when the last is old.
-func (s *Town) Login(ctx context.Context, email, password string) (*client.Client, error) {
+func (s *Testbed) Login(ctx context.Context, email, password string) (*client.Client, error) {
 	p := &s.people
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *Town) Login(ctx context.Context, email, password string) (*client.Clien
 }
 
 // As returns a client with the login of an account of the demo, or of the first admin. The API may be down for a moment.
-func (s *Town) As(t *testing.T, email string) *client.Client {
+func (s *Testbed) As(t *testing.T, email string) *client.Client {
 	t.Helper()
 	password := demo.Password
 	if email == stack.AdminEmail {
@@ -66,17 +66,20 @@ func (s *Town) As(t *testing.T, email string) *client.Client {
 }
 
 // Admin, Officer and Amina are the first admin, a treasury officer and a customer.
-func (s *Town) Admin(t *testing.T) *client.Client {
+func (s *Testbed) Admin(t *testing.T) *client.Client {
 	t.Helper()
 	return s.As(t, stack.AdminEmail)
 }
 
-func (s *Town) Officer(t *testing.T) *client.Client { t.Helper(); return s.As(t, demo.TreasuryEmail) }
+func (s *Testbed) Officer(t *testing.T) *client.Client {
+	t.Helper()
+	return s.As(t, demo.TreasuryEmail)
+}
 
-func (s *Town) Amina(t *testing.T) *client.Client { t.Helper(); return s.As(t, demo.CustomerEmail) }
+func (s *Testbed) Amina(t *testing.T) *client.Client { t.Helper(); return s.As(t, demo.CustomerEmail) }
 
 // Inbox returns what a pattern finds in the newest message to somebody in which it finds something.
-func (s *Town) Inbox(t *testing.T, to, pattern string) string {
+func (s *Testbed) Inbox(t *testing.T, to, pattern string) string {
 	t.Helper()
 	find := regexp.MustCompile(pattern)
 	var found string
@@ -105,7 +108,7 @@ func (s *Town) Inbox(t *testing.T, to, pattern string) string {
 }
 
 // Agree has the second officer confirm what waits for one in the answer to a request, and returns how many that were.
-func (s *Town) Agree(t *testing.T, waits Waits) int {
+func (s *Testbed) Agree(t *testing.T, waits Waits) int {
 	t.Helper()
 	for _, c := range waits.Changes {
 		path := "/api/v1/auth/approvals/changes/" + c.ID.String() + "/confirm"

@@ -1,6 +1,6 @@
-// Package town runs all of Kivuko for tests that play it from outside: it builds the product and the local stack, starts both
+// Package testbed runs all of Kivuko for tests that play it from outside: it builds the product and the local stack, starts both
 // with the demo's people, and asks for them what such tests ask of the API, of the chains and of the mobile money operator.
-package town
+package testbed
 
 import (
 	"bytes"
@@ -48,11 +48,11 @@ type Options struct {
 	DynamicConfig string             // of Temporal; empty: the checkout's
 	Environment   map[string]string  // more variables of the product
 	// Before is called when the stack has its addresses and nothing runs.
-	Before func(context.Context, *Town) error
+	Before func(context.Context, *Testbed) error
 }
 
-// Town is the running stack, and the clients that use and check it.
-type Town struct {
+// Testbed is the running stack, and the clients that use and check it.
+type Testbed struct {
 	Stack    *stack.Stack
 	Product  string // its binary
 	Temporal client.Client
@@ -83,8 +83,8 @@ func Dir(variable, name string) (dir string, remove func(), err error) {
 }
 
 // Start builds the product with crash points, and the local stack, starts them and fills them with the demo's data.
-func Start(o Options) (*Town, error) {
-	s := &Town{Said: &Transcript{}}
+func Start(o Options) (*Testbed, error) {
+	s := &Testbed{Said: &Transcript{}}
 	self, err := s.buildAll(o.Root)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func Start(o Options) (*Town, error) {
 }
 
 // Close stops everything.
-func (s *Town) Close() error {
+func (s *Testbed) Close() error {
 	s.Temporal.Close()
 	// A connection that broke when a test killed the database returns an error when it is closed, which is harmless.
 	_ = s.Store.Close()
@@ -133,7 +133,7 @@ func (s *Town) Close() error {
 
 // buildAll builds the product with crash points, and the local stack, whose path it returns. Both are kept between runs, because
 // linking the Temporal server takes longer than most scenarios, and packages that are tested at once build them once.
-func (s *Town) buildAll(root string) (self string, err error) {
+func (s *Testbed) buildAll(root string) (self string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
 	kept := filepath.Join(root, "bin", "e2e")
@@ -173,7 +173,7 @@ func Build(ctx context.Context, dir, out string, flags ...string) error {
 }
 
 // fill starts the stack, seeds it and opens the clients.
-func (s *Town) fill(ctx context.Context) error {
+func (s *Testbed) fill(ctx context.Context) error {
 	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product()} {
 		if err := s.Stack.Up(ctx, part); err != nil {
 			return err
@@ -207,7 +207,7 @@ func (s *Town) fill(ctx context.Context) error {
 const Statement = "reconcile-payments"
 
 // hurry shortens waits of sales that are meant for operators, and keeps the pools of escrow addresses small.
-func (s *Town) hurry(ctx context.Context) error {
+func (s *Testbed) hurry(ctx context.Context) error {
 	_, err := s.DB.ExecContext(ctx, `UPDATE refund_policy SET cool_off_seconds = 1`)
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func (s *Town) hurry(ctx context.Context) error {
 }
 
 // Seed returns the stack's addresses for the demo.
-func (s *Town) Seed() demo.Stack {
+func (s *Testbed) Seed() demo.Stack {
 	d := demo.Stack{
 		API: s.API(), Momo: s.Momo(), Messages: s.Messages(), DatabaseURL: s.Stack.ProductDatabase(), AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword,
 		Say: s.Stack.Supervisor.Say,
@@ -233,12 +233,12 @@ func (s *Town) Seed() demo.Stack {
 
 // API, Momo and Messages are the addresses of the API, of the operator's gateway with its fault switches, and of the page of
 // messages.
-func (s *Town) API() string      { return "http://" + s.Stack.Addresses.API }
-func (s *Town) Momo() string     { return "http://" + s.Stack.Addresses.Momo }
-func (s *Town) Messages() string { return "http://" + s.Stack.Addresses.Messages }
+func (s *Testbed) API() string      { return "http://" + s.Stack.Addresses.API }
+func (s *Testbed) Momo() string     { return "http://" + s.Stack.Addresses.Momo }
+func (s *Testbed) Messages() string { return "http://" + s.Stack.Addresses.Messages }
 
 // WebUI returns a client of Temporal that sends what somebody types into its Web UI: plain JSON, and no key of the product's.
-func (s *Town) WebUI(t *testing.T) client.Client {
+func (s *Testbed) WebUI(t *testing.T) client.Client {
 	t.Helper()
 	overTLS, err := stack.TLS(s.Stack.Tools())
 	if err != nil {

@@ -1,4 +1,4 @@
-package town
+package testbed
 
 import (
 	"net/http"
@@ -12,7 +12,7 @@ import (
 )
 
 // Books returns the mobile money operator's own books.
-func (s *Town) Books(t *testing.T) sandbox.Books {
+func (s *Testbed) Books(t *testing.T) sandbox.Books {
 	t.Helper()
 	var b sandbox.Books
 	if err := Call(t.Context(), http.MethodGet, s.Momo()+"/control/books", nil, &b); err != nil {
@@ -22,7 +22,7 @@ func (s *Town) Books(t *testing.T) sandbox.Books {
 }
 
 // Fault makes the mobile money operator show a behaviour once, for one phone.
-func (s *Town) Fault(t *testing.T, behaviour, op, phone string) {
+func (s *Testbed) Fault(t *testing.T, behaviour, op, phone string) {
 	t.Helper()
 	in := sandbox.Fault{Behaviour: behaviour, Op: op, Phone: phone, Times: 1}
 	if err := Call(t.Context(), http.MethodPost, s.Momo()+"/control/faults", in, nil); err != nil {
@@ -31,7 +31,7 @@ func (s *Town) Fault(t *testing.T, behaviour, op, phone string) {
 }
 
 // Release lets the mobile money operator finish what it delayed.
-func (s *Town) Release(t *testing.T) {
+func (s *Testbed) Release(t *testing.T) {
 	t.Helper()
 	if err := Call(t.Context(), http.MethodPost, s.Momo()+"/control/release", nil, nil); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package town
+package testbed
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package town
+package testbed
 
 import (
 	"context"
@@ -116,7 +116,7 @@ func Approve(t *testing.T, officer *client.Client, f Transfer) error {
 }
 
 // Offer returns a vendor's offer of USDT on a network.
-func (s *Town) Offer(t *testing.T, vendor string, kind exchange.OfferType, n exchange.Network) uuid.UUID {
+func (s *Testbed) Offer(t *testing.T, vendor string, kind exchange.OfferType, n exchange.Network) uuid.UUID {
 	t.Helper()
 	offers, _, err := s.Store.ListOffers(t.Context(), store.Everything(), store.OfferFilter{
 		VendorID: s.ID(t, vendor), Type: kind, Network: n, Asset: money.USDT, Status: exchange.OfferActive,
@@ -128,7 +128,7 @@ func (s *Town) Offer(t *testing.T, vendor string, kind exchange.OfferType, n exc
 }
 
 // ID returns the id of an account.
-func (s *Town) ID(t *testing.T, email string) uuid.UUID {
+func (s *Testbed) ID(t *testing.T, email string) uuid.UUID {
 	t.Helper()
 	u, err := s.Store.UserByEmail(t.Context(), email)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Town) ID(t *testing.T, email string) uuid.UUID {
 }
 
 // WalletOf returns the default wallet of an account.
-func (s *Town) WalletOf(t *testing.T, email string, n exchange.Network) exchange.Wallet {
+func (s *Testbed) WalletOf(t *testing.T, email string, n exchange.Network) exchange.Wallet {
 	t.Helper()
 	wallet, err := s.Store.DefaultWallet(t.Context(), s.ID(t, email), n)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Town) WalletOf(t *testing.T, email string, n exchange.Network) exchange
 }
 
 // PaidFor returns the only transaction that paid for a purpose of an object.
-func (s *Town) PaidFor(t *testing.T, purpose string, object uuid.UUID) string {
+func (s *Testbed) PaidFor(t *testing.T, purpose string, object uuid.UUID) string {
 	t.Helper()
 	var tx string
 	err := s.DB.QueryRowContext(t.Context(), `SELECT a.tx_id FROM chain_attempts a JOIN chain_payments p ON p.id = a.payment_id
@@ -209,7 +209,7 @@ var (
 )
 
 // HouseLimits patches the house's limits, and makes a second officer confirm changes that wait for one.
-func (s *Town) HouseLimits(t *testing.T, in map[string]any) {
+func (s *Testbed) HouseLimits(t *testing.T, in map[string]any) {
 	t.Helper()
 	var waits Waits
 	if err := s.Admin(t).Do(t.Context(), http.MethodPatch, "/api/v1/auth/limits", "", in, &waits); err != nil {
@@ -219,7 +219,7 @@ func (s *Town) HouseLimits(t *testing.T, in map[string]any) {
 }
 
 // Trigger has a schedule start its flow, now or when the current run ends.
-func (s *Town) Trigger(t *testing.T, schedule string) {
+func (s *Testbed) Trigger(t *testing.T, schedule string) {
 	t.Helper()
 	o := temporal.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE}
 	if err := s.Temporal.ScheduleClient().GetHandle(t.Context(), schedule).Trigger(t.Context(), o); err != nil {
