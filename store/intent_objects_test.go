@@ -19,7 +19,12 @@ import (
 func copied(t *testing.T, s *store.Store, table string, of uuid.UUID, change string) error {
 	t.Helper()
 	id := storetest.NewID(t)
-	intent := storetest.CopyIntent(t, s, table, of, id)
+	return copiedBy(t, s, table, of, id, storetest.CopyIntent(t, s, table, of, id), change)
+}
+
+// copiedBy is copied by an intent that was used.
+func copiedBy(t *testing.T, s *store.Store, table string, of, id, intent uuid.UUID, change string) error {
+	t.Helper()
 	tx, err := storetest.Owner(t, s).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -160,6 +165,32 @@ func TestABankSalePaysOnlyWhomItsIntentNames(t *testing.T) {
 	// The names of members are read in any case, and the last one counts.
 	changes["a second number"] = `"beneficiary": ` + strings.Replace(string(right), "}", `, "accountnumber": "666"}`, 1)
 	wantAsked(t, s, "orders", o.ID, `{"hold_id": null}`, changes)
+}
+
+// The database opens no transfer that differs from what was asked for, and none from a wallet that is not the asker's to spend
+// from, even if the intent names it.
+func TestTransfersAreWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	f := p.open(t, "10", exchange.Recipient{Address: outside})
+	same := fmt.Sprintf(`{"hold_id": "%s"}`, uuid.New())
+	theirs := fmt.Sprintf(`"wallet_id": "%s", "from_address": "%s", "sender_id": "%s"`, p.theirs.ID, p.theirs.Address, p.other.ID)
+	wantAsked(t, p.store, "transfers", f.ID, same, map[string]string{
+		"more crypto":         `"amount": 11`,
+		"another recipient":   `"to_address": "TOutsideAddressOfAThief00000000001"`,
+		"another asker":       fmt.Sprintf(`"requested_by": "%s"`, p.other.ID),
+		"a stranger's wallet": theirs,
+	})
+	r := p.request(t, "10", exchange.Recipient{Address: outside})
+	r.WalletID = p.theirs.ID
+	a, err := storetest.Ask(t.Context(), p.store, exchange.IntendTransfer, r.ID, r.ID, r.Terms(), storetest.PrincipalOf(p.sender))
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, p.store, `UPDATE intents SET used_at = created_at, used_by = $2 WHERE id = $1`, a.IntentID, a.Flow)
+	if err := copiedBy(t, p.store, "transfers", f.ID, r.ID, a.IntentID, same[:len(same)-1]+", "+theirs+"}"); sqlState(err) != "KV002" {
+		t.Errorf("a stranger's wallet is spent from, because the intent names it: %v", err)
+	}
 }
 
 // The database makes no wallet that differs from what was asked for.
