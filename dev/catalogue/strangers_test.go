@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/testsuite"
 
 	"kivuko/activities"
@@ -96,10 +97,11 @@ func TestCatalogue11_AStrangerPaysAnotherAmount(t *testing.T) {
 	}))
 	w.is(o, exchange.OrderCancelled, exchange.DetailExpired)
 	w.parked(workflows.OnRampID(r.ID))
-	for _, later := range []time.Duration{30 * time.Minute, 50 * time.Hour} { // a prompt that failed may still be paid late
-		w.pass(later)
-		w.play("reconcile-payments", workflows.ReconcilePayments, nil, nil)
-	}
+	w.play("sweep-payments", workflows.SweepPayments, nil, func(env *testsuite.TestWorkflowEnvironment) { // lists it
+		env.OnSignalExternalWorkflow(mock.Anything, workflows.OnRampID(r.ID), "", workflows.SignalCallback, mock.Anything).Return(nil)
+	})
+	w.pass(50 * time.Hour) // a prompt that failed may still be paid late
+	w.play("sweep-payments", workflows.SweepPayments, nil, nil)
 	w.setAside(exchange.ExcUnmatched, exchange.ExcOpen)
 	w.holds(exchange.House(exchange.AccSuspense, "KES"), shillings(little))
 	w.books()
