@@ -114,8 +114,8 @@ func TestSalesPayTheCustomerWhereNothingElseWasAskedFor(t *testing.T) {
 	m := storetest.NewSellers(t, s)
 	stranger := storetest.Wallet(t, s, storetest.User(t, s, exchange.RoleCustomer))
 	o := m.Sale(t, s, "10")
-	wantAsked(t, s, "orders", o.ID, fmt.Sprintf(`{"hold_id": null, "refund_address": "%s"}`, m.CustomerWallet.Address), nil)
-	wantAsked(t, s, "orders", o.ID, `{"hold_id": null, "refund_address": ""}`, map[string]string{
+	wantAsked(t, s, "orders", o.ID, fmt.Sprintf(`{"hold_id": null, "payment_reference": "KVK000000001", "refund_address": "%s"}`, m.CustomerWallet.Address), nil)
+	wantAsked(t, s, "orders", o.ID, `{"hold_id": null, "payment_reference": "KVK000000001", "refund_address": ""}`, map[string]string{
 		"another phone":            `"payment_phone": "254799999999"`,
 		"a stranger's wallet":      fmt.Sprintf(`"refund_address": "%s"`, stranger.Address),
 		"an address from outside":  `"refund_address": "TOutsideAddressOfAThief00000000001"`,
@@ -164,7 +164,7 @@ func TestABankSalePaysOnlyWhomItsIntentNames(t *testing.T) {
 	}
 	// The names of members are read in any case, and the last one counts.
 	changes["a second number"] = `"beneficiary": ` + strings.Replace(string(right), "}", `, "accountnumber": "666"}`, 1)
-	wantAsked(t, s, "orders", o.ID, `{"hold_id": null}`, changes)
+	wantAsked(t, s, "orders", o.ID, `{"hold_id": null, "payment_reference": "KVK000000001"}`, changes)
 }
 
 // The database opens no transfer that differs from what was asked for, and none from a wallet that is not the asker's to spend
