@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -216,12 +218,12 @@ func PaymentReferences(order uuid.UUID) []string {
 	const draws = 8
 	all := make([]string, draws)
 	for n := range all {
-		from := order
+		digits := order.String()
 		if n > 0 {
-			from = uuid.NewSHA1(order, fmt.Appendf(nil, "kivuko payment reference %d", n))
+			sum := sha256.Sum256(fmt.Appendf(nil, "kivuko payment reference %s %d", order, n))
+			digits = hex.EncodeToString(sum[:])
 		}
-		hex := from.String()
-		all[n] = "KVK" + upper(hex[len(hex)-9:])
+		all[n] = "KVK" + upper(digits[len(digits)-9:])
 	}
 	return all
 }

@@ -127,11 +127,11 @@ func (w *harness) completes(t *testing.T, c *client.Client, id uuid.UUID) testbe
 	return o
 }
 
-// buys opens a purchase of USDT to an address, paid by a phone.
-func (w *harness) buys(t *testing.T, c *client.Client, usdt, phone, to string) testbed.Order {
+// buys opens a purchase of 5 USDT to an address, paid by a phone.
+func (w *harness) buys(t *testing.T, c *client.Client, phone, to string) testbed.Order {
 	t.Helper()
 	in := map[string]any{
-		"offer_id": w.Offer(t, demo.VendorEmail, exchange.OfferSell, exchange.Tron), "crypto_amount": usdt, "wallet_address": to, "payment_phone_number": "+" + phone,
+		"offer_id": w.Offer(t, demo.VendorEmail, exchange.OfferSell, exchange.Tron), "crypto_amount": "5", "wallet_address": to, "payment_phone_number": "+" + phone,
 	}
 	o, err := testbed.Place(t.Context(), c, in, testbed.Key())
 	if err != nil {

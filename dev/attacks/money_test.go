@@ -63,7 +63,7 @@ func TestD6_OthersMoneyDecidesNothing(t *testing.T) {
 
 // D8: what officers were asked about left under another name: a subvendor's offer at a shilling, and sales out of a custodial wallet.
 // Now an offer stays near the market, and a sale from a wallet counts with all else that leaves.
-func TestD8_AroundTheOfficers(t *testing.T) {
+func TestD8_AroundTheOfficers(t *testing.T) { //nolint:tparallel // the parts follow each other
 	w := openBeside(t)
 	t.Run("an offer at a shilling", func(t *testing.T) {
 		accomplice := w.As(t, "nairobi@kivuko.example")
@@ -139,14 +139,14 @@ func TestH5_TwoForgedNotices(t *testing.T) {
 	w := openBeside(t)
 	phone, to := testbed.NewPhone(), testbed.NewAddress(t)
 	w.Fault(t, "never", "prompt", phone)
-	o := w.buys(t, w.Amina(t), "5", phone, to)
+	o := w.buys(t, w.Amina(t), phone, to)
 	w.forge(t, o, 0)
 	if now := w.order(t, w.Amina(t), o.ID); now.Over() || now.Status != "pending" {
 		t.Errorf("two forged notices made the order %s", now)
 	}
 	// An honest purchase beside it goes from its beginning to its end meanwhile.
 	honest := testbed.NewAddress(t)
-	w.completes(t, w.Amina(t), w.buys(t, w.Amina(t), "5", testbed.NewPhone(), honest).ID)
+	w.completes(t, w.Amina(t), w.buys(t, w.Amina(t), testbed.NewPhone(), honest).ID)
 	w.got(t, honest, "5")
 	if now := w.order(t, w.Amina(t), o.ID); now.Status != "pending" {
 		t.Errorf("the forged order is %s", now)
@@ -161,7 +161,7 @@ func TestD11_AForgedSurplus(t *testing.T) {
 	w := open(t) // it reads the statement, which others set payments aside by
 	phone, to := testbed.NewPhone(), testbed.NewAddress(t)
 	w.Fault(t, "all_lost", "prompt", phone)
-	o := w.buys(t, w.Amina(t), "5", phone, to)
+	o := w.buys(t, w.Amina(t), phone, to)
 	w.forge(t, o, 200_000)
 	w.Trigger(t, testbed.Statement)
 	w.completes(t, w.Amina(t), o.ID)

@@ -160,7 +160,7 @@ func TestD10_RefundsByOneInParts(t *testing.T) {
 	give := func(phone string) testbed.Waits { // what a payer paid after the order had ended
 		t.Helper()
 		w.Fault(t, "late_success_1032", "prompt", phone)
-		o := w.until(t, w.Amina(t), w.buys(t, w.Amina(t), "5", phone, testbed.NewAddress(t)).ID, "over", testbed.Order.Over)
+		o := w.until(t, w.Amina(t), w.buys(t, w.Amina(t), phone, testbed.NewAddress(t)).ID, "over", testbed.Order.Over)
 		w.Release(t)
 		var exception uuid.UUID
 		testbed.Eventually(t, "the payment is set aside", func() error {

@@ -86,7 +86,7 @@ func TestB4_ATerminatedPurchase(t *testing.T) {
 	w := open(t) // it stops the chain
 	resume := w.pause(t)
 	a, to := testbed.Intruder{UI: w.WebUI(t)}, testbed.NewAddress(t)
-	o := w.buys(t, w.Amina(t), "5", testbed.NewPhone(), to)
+	o := w.buys(t, w.Amina(t), testbed.NewPhone(), to)
 	w.until(t, w.Amina(t), o.ID, "paid, and its crypto under way", func(o testbed.Order) bool { return o.Status == "confirming" })
 	a.Reset(t, workflows.OnRampID(o.ID))
 	w.terminate(t, workflows.OnRampID(o.ID))

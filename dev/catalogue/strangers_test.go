@@ -171,7 +171,7 @@ func TestCatalogue21_AForgedCallback(t *testing.T) {
 	w := open(t)
 	r := w.request("29") // declined, and the callback of that is lost
 	o := w.unfinished(r, 6*time.Hour,
-		after(8*time.Second, func(*testsuite.TestWorkflowEnvironment) { w.forge(r) }),
+		after(8*time.Second, func(*testsuite.TestWorkflowEnvironment) { w.forge() }),
 		after(2*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
 			w.sendCommand(env, r.ID, activities.VerbResolve, "nothing there")
 		}))
@@ -187,7 +187,7 @@ func TestCatalogue21_AForgedCallback(t *testing.T) {
 }
 
 // forge posts a payment to the address of the order's prompt, with all data that an insider could know.
-func (w *harness) forge(r exchange.OrderRequest) {
+func (w *harness) forge() {
 	w.t.Helper()
 	p := w.operator.Books().Prompts[0]
 	w.line.post(p.CallbackURL, sandbox.ForgedResult(p, price))

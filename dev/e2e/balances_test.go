@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"kivuko/dev/demo"
-	"kivuko/dev/stack"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
@@ -72,7 +71,7 @@ func (w *harness) standing(t *testing.T, wallet uuid.UUID) []exchange.Reconcilia
 // walletOn has an admin provision a wallet of a customer on a network, and funds it without the product.
 func (w *harness) walletOn(t *testing.T, n exchange.Network, all ...money.Amount) string {
 	t.Helper()
-	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
+	admin, err := w.adminLogin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/dev/demo"
-	"kivuko/dev/stack"
 )
 
 // picturesVariable names a directory in which the tests in a browser leave a picture of each page.
@@ -208,7 +207,7 @@ type officer struct {
 // officer in.
 func (w *harness) enrol(t *testing.T, b *browser, lastName string) officer {
 	t.Helper()
-	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
+	admin, err := w.adminLogin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

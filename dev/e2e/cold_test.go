@@ -71,7 +71,7 @@ func (w *harness) coldSign(t *testing.T, payload []byte) (string, error) {
 // fundedWallet provisions a wallet of one of the seed's accounts and funds it.
 func (w *harness) fundedWallet(t *testing.T, n exchange.Network, email string, kind exchange.WalletType, all ...money.Amount) exchange.Wallet {
 	t.Helper()
-	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
+	admin, err := w.adminLogin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

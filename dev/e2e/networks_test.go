@@ -109,7 +109,7 @@ func (w *harness) deposits(ctx context.Context, address string) (all []struct{ s
 // ownWallet makes another wallet of a customer, which no other test pays to.
 func (w *harness) ownWallet(t *testing.T, n exchange.Network) exchange.Wallet {
 	t.Helper()
-	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
+	admin, err := w.adminLogin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

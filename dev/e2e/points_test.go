@@ -392,7 +392,7 @@ type walletScenario struct{ network exchange.Network }
 
 func (b walletScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {
 	t.Helper()
-	c, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
+	c, err := w.adminLogin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"kivuko/dev/demo"
-	"kivuko/dev/stack"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/workflows"
@@ -158,7 +157,7 @@ func (r *recorder) cold(t *testing.T, n demo.Node) {
 // blocked records a transfer to an address on the deny list. An operator releases the money.
 func (r *recorder) blocked(t *testing.T) {
 	w, vendor, to := r.harness, r.harness.as(t, demo.VendorEmail), newAddress(t)
-	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
+	admin, err := w.adminLogin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

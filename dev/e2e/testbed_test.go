@@ -47,7 +47,6 @@ var (
 	stranger   = demo.Stranger // an address whose key is not kept
 )
 
-func (w *harness) api() string          { return w.testbed.API() }
 func (w *harness) momo() string         { return w.testbed.Momo() }
 func (w *harness) seed() demo.Stack     { return w.testbed.Seed() }
 func (w *harness) release(t *testing.T) { t.Helper(); w.testbed.Release(t) }
@@ -59,8 +58,8 @@ func (w *harness) fault(t *testing.T, behaviour, op, phone string) {
 	w.testbed.Fault(t, behaviour, op, phone)
 }
 
-func (w *harness) login(ctx context.Context, email, password string) (*client.Client, error) {
-	return w.testbed.Login(ctx, email, password)
+func (w *harness) adminLogin(ctx context.Context) (*client.Client, error) {
+	return w.testbed.Login(ctx, stack.AdminEmail, stack.AdminPassword)
 }
 
 func (w *harness) as(t *testing.T, email string) *client.Client {
@@ -77,8 +76,6 @@ func (w *harness) inbox(t *testing.T, to, pattern string) string {
 }
 
 func (w *harness) webUI(t *testing.T) temporal.Client { t.Helper(); return w.testbed.WebUI(t) }
-
-func (w *harness) dial() (temporal.Client, error) { return stack.Dial(w.stack.Tools(), "e2e") }
 
 func (w *harness) trigger(t *testing.T, schedule string) { t.Helper(); w.testbed.Trigger(t, schedule) }
 

@@ -65,17 +65,19 @@ func (s *Testbed) As(t *testing.T, email string) *client.Client {
 	return c
 }
 
-// Admin, Officer and Amina are the first admin, a treasury officer and a customer.
+// Admin is the first admin.
 func (s *Testbed) Admin(t *testing.T) *client.Client {
 	t.Helper()
 	return s.As(t, stack.AdminEmail)
 }
 
+// Officer is a treasury officer.
 func (s *Testbed) Officer(t *testing.T) *client.Client {
 	t.Helper()
 	return s.As(t, demo.TreasuryEmail)
 }
 
+// Amina is a customer.
 func (s *Testbed) Amina(t *testing.T) *client.Client { t.Helper(); return s.As(t, demo.CustomerEmail) }
 
 // Inbox returns what a pattern finds in the newest message to somebody in which it finds something.

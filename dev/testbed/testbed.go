@@ -66,7 +66,7 @@ type Testbed struct {
 // which runs as another user when we are root, can read.
 func Dir(variable, name string) (dir string, remove func(), err error) {
 	remove = func() {}
-	if dir = os.Getenv(variable); dir == "" {
+	if dir = os.Getenv(variable); dir == "" { //nolint:forbidigo // a fixture of tests
 		if dir, err = os.MkdirTemp("", name); err != nil {
 			return "", remove, err
 		}
@@ -231,10 +231,13 @@ func (s *Testbed) Seed() demo.Stack {
 	return d
 }
 
-// API, Momo and Messages are the addresses of the API, of the operator's gateway with its fault switches, and of the page of
-// messages.
-func (s *Testbed) API() string      { return "http://" + s.Stack.Addresses.API }
-func (s *Testbed) Momo() string     { return "http://" + s.Stack.Addresses.Momo }
+// API is the address of the API.
+func (s *Testbed) API() string { return "http://" + s.Stack.Addresses.API }
+
+// Momo is the address of the operator's gateway, with its fault switches.
+func (s *Testbed) Momo() string { return "http://" + s.Stack.Addresses.Momo }
+
+// Messages is the address of the page of messages.
 func (s *Testbed) Messages() string { return "http://" + s.Stack.Addresses.Messages }
 
 // WebUI returns a client of Temporal that sends what somebody types into its Web UI: plain JSON, and no key of the product's.
