@@ -79,6 +79,7 @@ const (
 	PayoutInactive   = "inactive_account"    // a party was switched off
 	PayoutSuspended  = "suspended"           // nothing is paid out while the operator refuses our credential, or the database is not released
 	PayoutHeld       = "held"                // the mobile money operator names another payer: our operator must decide
+	PayoutOfficers   = "officers"            // more officers have to decide, by what left meanwhile
 	PayoutClaimed    = "claimed"             // a source claims that a refused payout of the object was made
 	PayoutTomorrow   = "tomorrow"            // the payee has reached the operator's daily limit
 	PayoutOverdue    = "overdue"             // the time for sending it was over
@@ -179,6 +180,8 @@ func (p *Payouts) begin(ctx context.Context, in SubmitPayoutInput, fresh exchang
 		return PayoutStep{State: PayoutFrozen, Class: exchange.ClassFrozen}, nil
 	case errors.Is(err, exchange.ErrInactive):
 		return PayoutStep{State: PayoutInactive}, nil
+	case errors.Is(err, exchange.ErrOfficers):
+		return PayoutStep{State: PayoutOfficers}, nil
 	case code == exchange.CodeSuspended:
 		return p.suspended(ctx)
 	case code == exchange.CodeLimitReached:

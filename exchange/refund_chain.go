@@ -85,16 +85,6 @@ func (r Refund) Intent() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// CryptoRefundApprovals returns how many officers must approve a refund in crypto, besides those who asked for it and gave
-// its address. It is doubted when a payout of the order once had an unknown outcome. The database counts the same.
-func CryptoRefundApprovals(r Refund, doubted bool, rule ApprovalRule) int {
-	need := rule.Required(r.Value)
-	if need == 0 && (r.AddressedBy != uuid.Nil || (doubted && r.ExceptionID == uuid.Nil)) {
-		need = 1
-	}
-	return need
-}
-
 // ValueUnknown is the value that counts for money without a valuation: one that needs the most officers of the rule.
 func (r ApprovalRule) ValueUnknown() money.Amount {
 	return r.TwoAbove.Add(money.Must(money.KES, "0.01"))

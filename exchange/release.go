@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,11 +12,27 @@ import (
 // ReleasePurpose is the kind of object that value leaves for.
 type ReleasePurpose string
 
-// The purposes of releases: value that leaves its owner without money that came in for it.
+// The purposes of releases. The table release_purposes says which values of the approval rules count for each, and whose
+// destinations don't rest.
 const (
 	ReleaseTransfer ReleasePurpose = "transfer"
 	ReleaseFunding  ReleasePurpose = "funding" // crypto that funds a sale from a wallet in our custody
+	ReleaseRefund   ReleasePurpose = "refund"  // shillings or crypto that go back
+	ReleasePayout   ReleasePurpose = "payout"  // the shillings of an order that sells crypto
 )
+
+// Exemption is why a release asks no officer by its value and counts in no sum. The table release_exemptions says why of each.
+type Exemption string
+
+// The exemptions.
+const (
+	ExemptOwn     Exemption = "own"     // it goes to another wallet of its owner
+	ExemptSurplus Exemption = "surplus" // it goes back by rule to the number that paid it
+	ExemptSale    Exemption = "sale"    // value came in for it
+)
+
+// ErrOfficers is the cause of a refusal to let money leave before more officers have approved.
+var ErrOfficers = errors.New("more officers have to approve")
 
 // ReleaseWindow is how long a release counts in the running sums after it passed.
 const ReleaseWindow = 24 * time.Hour
@@ -29,11 +46,11 @@ type Release struct {
 	ObjectID    uuid.UUID
 	House       bool      // the money is the house's own
 	OwnerID     uuid.UUID // whose money it is, a merchant's as that of the merchant with its subvendors; zero for the house
-	WalletID    uuid.UUID // where it comes from
-	RequesterID uuid.UUID
-	Recipient   string // "<network>:<address>" outside of our custody, otherwise "user:<id>" or "house"
-	Inside      bool   // the recipient is in our custody, and therefore known
-	Own         bool   // the recipient is the owner itself, so nothing leaves it
+	Source      string    // where it comes from: the id of a wallet, or an account of the house; empty when that does not count
+	RequesterID uuid.UUID // zero when no user chose it
+	Recipient   string    // "<network>:<address>", "momo:<number>" or "bank:<account>" outside of our custody, otherwise "user:<id>" or "house"
+	Inside      bool      // the recipient is in our custody, and therefore known
+	Exempt      Exemption // empty when it counts
 	Value       money.Amount
 	OpenedAt    time.Time
 	Officers    int       // who must approve, when it was judged last
@@ -42,14 +59,14 @@ type Release struct {
 }
 
 // ReleaseSums are the values of the other releases that have left within ReleaseWindow or are still to leave: those from the
-// same wallet, of the same owner, by the same requester and to the same recipient.
+// same source, of the same owner, by the same requester and to the same recipient.
 type ReleaseSums struct {
-	Wallet, Owner, Requester, Recipient money.Amount
+	Source, Owner, Requester, Recipient money.Amount
 }
 
 // Highest returns the greatest of the sums.
 func (s ReleaseSums) Highest() money.Amount {
-	highest := s.Wallet
+	highest := s.Source
 	for _, m := range []money.Amount{s.Owner, s.Requester, s.Recipient} {
 		if m.Cmp(highest) > 0 {
 			highest = m
@@ -78,9 +95,10 @@ type ReleaseFacts struct {
 	Release
 	Sums     ReleaseSums
 	Rule     ApprovalRule
-	Rest     DestinationRest
-	Known    time.Time // when the owner first named the recipient
-	Approved int       // officers who approved its present terms and may still approve
+	Rest     DestinationRest // zero for a purpose whose destinations don't rest
+	Least    int             // officers whatever the value, among them those that were needed at its opening
+	Known    time.Time       // when the owner first named the recipient
+	Approved int             // officers who approved its present terms and may still approve
 	Now      time.Time
 }
 
@@ -93,11 +111,11 @@ type ReleaseVerdict struct {
 
 // JudgeRelease is the rule for all value that leaves. As many officers must approve as the value needs together with the
 // highest of the running sums, so that it makes no difference in how many parts it leaves. The house's own money always
-// needs another person. What goes to another wallet of its owner does not leave the owner.
+// needs another person. What is exempt asks nobody by its value.
 func JudgeRelease(f ReleaseFacts) ReleaseVerdict {
-	var v ReleaseVerdict
-	if !f.Own {
-		v.Officers = f.Rule.Required(f.Value.Add(f.Sums.Highest()))
+	v := ReleaseVerdict{Officers: f.Least}
+	if f.Exempt == "" {
+		v.Officers = max(v.Officers, f.Rule.Required(f.Value.Add(f.Sums.Highest())))
 	}
 	if f.House {
 		v.Officers = max(v.Officers, 1)

@@ -44,7 +44,7 @@ func TestD10RefundsAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// D10: while one transaction sums what officers decided, another waits for it.
+// D10: while one transaction sums what officers return from the float, another waits for it.
 func TestD10DecisionsWaitForOneAnother(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -55,7 +55,7 @@ func TestD10DecisionsWaitForOneAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = deciding.Rollback() }()
-	if _, err := deciding.ExecContext(t.Context(), `SELECT lock_decisions()`); err != nil {
+	if _, err := deciding.ExecContext(t.Context(), `SELECT lock_release(jsonb_populate_record(NULL::releases, '{"purpose": "refund", "source": "momo_payout", "exempt": ""}'))`); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -87,8 +87,9 @@ func TestD10BankPayoutsAreSummed(t *testing.T) {
 	t.Parallel()
 	x := banking(t)
 	storetest.Exec(t, x.s, `UPDATE approval_rules SET one_above = 2000, two_above = 2000 WHERE object_type = 'bank_payout'`)
-	const another = `SELECT bank_officers(jsonb_populate_record(p, '{"id": "0192f0a0-0000-7000-8000-00000000000d"}')) FROM order_payouts p WHERE p.id = $1`
-	if n := decides[int](t, x.s, another, x.order.ID); n != 1 {
+	const first = `SELECT release_officers(r, now()) FROM releases r WHERE r.object_id = $1`
+	const another = `SELECT release_officers(jsonb_populate_record(r, '{"id": "0192f0a0-0000-7000-8000-00000000000d"}'), now()) FROM releases r WHERE r.object_id = $1`
+	if n := decides[int](t, x.s, first, x.order.ID); n != 1 {
 		t.Errorf("the first of 1,293 shillings needs %d", n)
 	}
 	if done, err := x.confirm(t, x.word(t, storetest.User(t, x.s, exchange.RoleTreasury), "FT1")); err != nil || !done {
@@ -125,10 +126,10 @@ func TestD10CryptoRefundsAreSummed(t *testing.T) {
 	x.refuses(t, true)
 	r := x.opensRefund(t)
 	storetest.Exec(t, x.s, `UPDATE approval_rules SET one_above = $1, two_above = $1 WHERE object_type = 'refund'`, r.Value.Decimal())
-	if n := decides[int](t, x.s, `SELECT refund_officers(f) FROM refunds f WHERE f.id = $1`, r.ID); n == 2 {
+	if n := decides[int](t, x.s, `SELECT release_officers(r, now()) FROM releases r WHERE r.object_id = $1`, r.ID); n == 2 {
 		t.Error("the first needs two")
 	}
-	const another = `SELECT refund_officers(jsonb_populate_record(f, '{"id": "0192f0a0-0000-7000-8000-00000000000d"}')) FROM refunds f WHERE f.id = $1`
+	const another = `SELECT release_officers(jsonb_populate_record(r, '{"id": "0192f0a0-0000-7000-8000-00000000000d"}'), now()) FROM releases r WHERE r.object_id = $1`
 	if n := decides[int](t, x.s, another, r.ID); n != 2 {
 		t.Errorf("another to the same address needs %d", n)
 	}

@@ -4,10 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"kivuko/exchange"
-	"kivuko/exchange/money"
 )
 
 // The service's own role can't open a refund twice, beside a payout, to the house or to an unset address.
@@ -60,13 +57,18 @@ const sendRefund = `INSERT INTO chain_payments (id, purpose, object_id, network,
 	FROM refunds f JOIN wallets w ON w.id = f.wallet_id WHERE f.id = '`
 
 // sends carries out a refund as the service's own role does, in one transaction.
-func (x *sale) sends(t *testing.T, r exchange.Refund) error {
+func (x *sale) sends(t *testing.T, r exchange.Refund, released bool) error {
 	t.Helper()
 	tx, err := x.app(t).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	if released {
+		if _, err := tx.ExecContext(t.Context(), `UPDATE releases SET passed_at = now() WHERE object_id = $1`, r.ID); err != nil {
+			return err
+		}
+	}
 	if _, err := tx.ExecContext(t.Context(), `UPDATE refunds SET status = 'processing' WHERE id = $1`, r.ID); err != nil {
 		return err
 	}
@@ -83,15 +85,16 @@ func TestDatabaseGuardsTheSendingOfRefunds(t *testing.T) {
 	x.says(t)
 	x.refuses(t, true)
 	r := x.opensRefund(t)
-	wantRefusal := func(because string) {
+	wantRefusal := func(because string, released bool) {
 		t.Helper()
-		if err := x.sends(t, r); err == nil || !strings.Contains(err.Error(), because) {
+		if err := x.sends(t, r, released); err == nil || !strings.Contains(err.Error(), because) {
 			t.Errorf("got %v, want a refusal because %q", err, because)
 		}
 	}
-	wantRefusal("a payout of its order may have paid")
+	wantRefusal("a payout of its order may have paid", false)
 	x.noCoolOff(t)
-	wantRefusal("too few officers approved")
+	wantRefusal("it is not released", false)
+	wantRefusal("lacks officers", true)
 	if err := exec(t, x, `INSERT INTO approvals (id, token_id, object_type, object_id, officer_id, action, digest, created_at)
 		SELECT gen_random_uuid(), gen_random_uuid(), 'refund', id, (SELECT id FROM users LIMIT 1), 'approve', digest, now() FROM refunds WHERE id = '`+r.ID.String()+`'`); err == nil {
 		t.Error("an approval without a token was taken")
@@ -103,7 +106,7 @@ func TestDatabaseGuardsTheSendingOfRefunds(t *testing.T) {
 	if err := exec(t, x, `UPDATE refunds SET status = 'completed', completed_at = now(), receipt = 'tx' WHERE id = '`+r.ID.String()+`'`); err == nil {
 		t.Error("a refund was completed without a payment")
 	}
-	if err := x.sends(t, r); err != nil {
+	if err := x.sends(t, r, true); err != nil {
 		t.Errorf("as it should be: %v", err)
 	}
 }
@@ -115,35 +118,22 @@ func exec(t *testing.T, x *sale, query string) error {
 	return err
 }
 
-// The database requires the same approvals as the code for a refund's value.
+// How many officers a refund in crypto needs: by its value, and one at least after a payout that may have paid.
 func TestOfficersByTheValueOfARefund(t *testing.T) {
 	t.Parallel()
-	rule := exchange.ApprovalRule{OneAbove: kes("200000"), TwoAbove: kes("2000000")}
-	giver := uuid.New()
-	for _, c := range []struct {
-		value     string
-		addressed bool
-		doubted   bool
-		exception bool
-		want      int
-	}{
-		{value: "200000", want: 0},
-		{value: "200000.01", want: 1},
-		{value: "2000000.01", want: 2},
-		{value: "10", addressed: true, want: 1},
-		{value: "10", doubted: true, want: 1},
-		{value: "10", doubted: true, exception: true, want: 0},
-		{value: "3000000", addressed: true, doubted: true, want: 2},
-	} {
-		r := exchange.Refund{Value: money.Must(money.KES, c.value)}
-		if c.addressed {
-			r.AddressedBy = giver
-		}
-		if c.exception {
-			r.ExceptionID = giver
-		}
-		if got := exchange.CryptoRefundApprovals(r, c.doubted, rule); got != c.want {
-			t.Errorf("%+v needs %d, want %d", c, got, c.want)
+	for _, doubted := range []bool{false, true} {
+		x := taken(t)
+		x.says(t)
+		x.refuses(t, doubted)
+		r := x.opensRefund(t)
+		for value, want := range map[string]int{"10": 0, "200000": 0, "200000.01": 1, "2000000": 1, "2000000.01": 2} {
+			const needed = `SELECT release_officers(jsonb_populate_record(r, jsonb_build_object('value', $2::numeric, 'at_opening', 0)), now()) FROM releases r WHERE r.object_id = $1`
+			if doubted {
+				want = max(want, 1)
+			}
+			if n := decides[int](t, x.s, needed, r.ID, value); n != want {
+				t.Errorf("%s shillings, doubted %t: %d officers, want %d", value, doubted, n, want)
+			}
 		}
 	}
 }

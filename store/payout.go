@@ -70,7 +70,7 @@ func (t unitTx) lockedPayoutObject(ctx context.Context, of exchange.MomoObject) 
 // charge in the payout float; CodeInsufficientFunds when the float is too low, CodeSuspended while the provider refuses
 // our credential, CodeLimitReached when the payee has reached the daily limit. A repeated call with the same attempt
 // returns the existing one. CodeStateConflict while an earlier attempt was not definitely refused, and when the object
-// owes nothing now. An object that is parked for an officer instead returns an attempt without an id, and nothing must
+// owes nothing now; CodeForbidden with the cause ErrOfficers when more officers have to decide. An object that is parked for an officer instead returns an attempt without an id, and nothing must
 // be sent.
 func (s *Store) BeginPayout(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	return change(ctx, s, "payout", of.ID, func(ctx context.Context, t unitTx) (exchange.PaymentAttempt, exchange.Posting, error) {
@@ -95,11 +95,28 @@ func (s *Store) BeginPayout(ctx context.Context, of exchange.MomoObject, a excha
 		if err := t.payeeHasRoom(ctx, p); err != nil {
 			return exchange.PaymentAttempt{}, none, err
 		}
+		if err := t.mayLeave(ctx, of); err != nil {
+			return exchange.PaymentAttempt{}, none, err
+		}
 		if err := x.begin(ctx, t); err != nil {
 			return exchange.PaymentAttempt{}, none, err
 		}
 		return t.reservePayout(ctx, x, a)
 	})
+}
+
+// mayLeave lets the release of an object pass for one payout. CodeForbidden with the cause ErrOfficers when more officers have to
+// approve.
+func (t unitTx) mayLeave(ctx context.Context, of exchange.MomoObject) error {
+	purpose := exchange.ReleasePayout
+	if of.Type == exchange.MomoRefund {
+		purpose = exchange.ReleaseRefund
+	}
+	v, err := t.releaseOwed(ctx, purpose, of.ID)
+	if err != nil || v.Pass {
+		return err
+	}
+	return exchange.Wrap(exchange.CodeForbidden, exchange.ErrOfficers, "The payout needs the decision of another officer.")
 }
 
 // reservePayout stores an attempt and returns the hold of its money and the provider's charge.

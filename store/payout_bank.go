@@ -88,12 +88,8 @@ func (s *Store) SaveBankConfirmation(ctx context.Context, c exchange.BankConfirm
 		if err := t.agree(ctx, o, c, by); err != nil {
 			return false, none, err
 		}
-		said, err := t.bankConfirmations(ctx, c.OrderID)
-		if err != nil {
-			return false, none, err
-		}
-		var needed int
-		if err := t.Get(ctx, &needed, bankOfficers, c.OrderID); err != nil || len(said) < needed {
+		v, err := t.judge(ctx, exchange.ReleasePayout, c.OrderID)
+		if err != nil || !v.Pass {
 			return false, none, t.say(ctx, o, exchange.WaitBankSecond, err)
 		}
 		posting, err := t.paidByBank(ctx, o, p, c.Reference, by)
@@ -205,8 +201,6 @@ func (t unitTx) bankConfirmations(ctx context.Context, orderID uuid.UUID) ([]exc
 	}
 	return rows, nil
 }
-
-const bankOfficers = `SELECT bank_officers(p) FROM order_payouts p WHERE p.id = $1`
 
 // RefuseBankPayout stores that an order can't be paid by bank, and frees the money reserved there. The officer's own
 // confirmation is withdrawn. CodeConflict when another officer has confirmed the payment, because then something was

@@ -40,7 +40,8 @@ func (s *Store) BankPayout(ctx context.Context, orderID uuid.UUID) (exchange.Ban
 	return all[0], nil
 }
 
-const secondNeeded = `SELECT p.id FROM order_payouts p WHERE p.id = ANY ($1::uuid[]) AND bank_officers(p) > 1`
+const secondNeeded = `SELECT r.object_id FROM releases r WHERE r.purpose = 'payout' AND r.object_id = ANY ($1::uuid[]) AND r.ended_at IS NULL
+    AND CASE WHEN r.passed_at IS NULL THEN release_officers(r, clock_timestamp()) ELSE r.officers END > 1`
 
 // bankPayouts joins payouts with their orders and with the officers' confirmations.
 func (s *Store) bankPayouts(ctx context.Context, rows []exchange.OrderPayout) ([]exchange.BankPayout, error) {

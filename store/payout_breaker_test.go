@@ -191,7 +191,8 @@ func TestBreakerStopsWhatIsProven(t *testing.T) {
 // setPhone names another payee of a refund.
 func setPhone(t *testing.T, s *store.Store, r exchange.Refund, phone string) {
 	t.Helper()
-	storetest.Exec(t, s, `SET session_replication_role = replica; UPDATE refunds SET phone = '`+phone+`' WHERE id = '`+r.ID.String()+`'; SET session_replication_role = origin`)
+	storetest.Exec(t, s, `SET session_replication_role = replica; UPDATE refunds SET phone = '`+phone+`' WHERE id = '`+r.ID.String()+`';
+		UPDATE releases SET recipient = 'momo:`+phone+`' WHERE object_id = '`+r.ID.String()+`'; SET session_replication_role = origin`)
 }
 
 // One payout at a time is on trial, whatever was open before and whether or not it is ever answered.

@@ -122,8 +122,10 @@ func (t unitTx) cancelOrderPayout(ctx context.Context, o exchange.Order, by exch
 	}
 	p := before
 	p.Status = exchange.PayoutCancelled
-	_, err := t.movePayout(ctx, o, before, p, by)
-	return err
+	if _, err := t.movePayout(ctx, o, before, p, by); err != nil {
+		return err
+	}
+	return t.endUnpassed(ctx, exchange.ReleasePayout, o.ID)
 }
 
 // orderPayout is the payout of an order as an object of payouts.

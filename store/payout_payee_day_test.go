@@ -74,9 +74,7 @@ func TestRefundKeepsThePayeesDailyLimit(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), owing(t) // 1293 KES
 	refund, _ := underpaid(t, x.s)  // 1000 KES
-	storetest.Exec(t, x.s, `ALTER TABLE refunds DISABLE TRIGGER USER`)
-	storetest.Exec(t, x.s, `UPDATE refunds SET phone = $1`, x.order.PaymentPhone.Digits())
-	storetest.Exec(t, x.s, `ALTER TABLE refunds ENABLE TRIGGER USER`)
+	setPhone(t, x.s, refund, x.order.PaymentPhone.Digits())
 	x.payeeDay(t, "2000")
 	begin := func() error {
 		_, err := x.s.BeginPayout(ctx, exchange.RefundObject(refund.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "Refund"})
@@ -105,9 +103,7 @@ func TestRefundPaidByAnOfficerCountsIntoThePayeesDay(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), owing(t) // 1293 KES
 	refund, _ := underpaid(t, x.s)  // 1000 KES
-	storetest.Exec(t, x.s, `ALTER TABLE refunds DISABLE TRIGGER USER`)
-	storetest.Exec(t, x.s, `UPDATE refunds SET phone = $1`, x.order.PaymentPhone.Digits())
-	storetest.Exec(t, x.s, `ALTER TABLE refunds ENABLE TRIGGER USER`)
+	setPhone(t, x.s, refund, x.order.PaymentPhone.Digits())
 	officer := storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleTreasury))
 	if _, err := x.s.ResolveRefund(ctx, refund.ID, "UKLMANUAL1", officer); err != nil {
 		t.Fatal(err)

@@ -30,15 +30,17 @@ func (t unitTx) doubtPayer(ctx context.Context, o exchange.Order, r exchange.Ref
 	if r.Status == exchange.RefundNeedsReview {
 		return true, nil // it is already waiting
 	}
-	_, err := t.moveRefund(ctx, o, r, exchange.RefundNeedsReview, exchange.RefundPayerDiffers, "", uuid.Nil, flow)
-	return true, err
+	if _, err := t.moveRefund(ctx, o, r, exchange.RefundNeedsReview, exchange.RefundPayerDiffers, "", uuid.Nil, flow); err != nil {
+		return true, err
+	}
+	return true, t.announceOwed(ctx, exchange.ReleaseRefund, r.ID) // it does not go back to who paid
 }
 
 const confirmPayee = `
 UPDATE refunds SET payee_confirmed = true, updated_at = $2, version = version + 1 WHERE id = $1 AND version = $3 RETURNING ` + refundColumns
 
 // ConfirmPayee lets a refund that waits for an officer go to the phone that was prompted. A repeated call changes
-// nothing; a refund that does not wait is CodeStateConflict, and so is a command that was written before it waited.
+// nothing, nor one about a refund that waited for two officers, who have decided; a refund that does not wait is CodeStateConflict, and so is a command that was written before it waited.
 func (s *Store) ConfirmPayee(ctx context.Context, refundID uuid.UUID, written time.Time, by exchange.Principal) (exchange.Refund, error) {
 	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.Refund, exchange.Posting, error) {
 		var none exchange.Posting
@@ -50,6 +52,12 @@ func (s *Store) ConfirmPayee(ctx context.Context, refundID uuid.UUID, written ti
 		if err := t.Get(ctx, &confirmed, readPayeeConfirmed, refundID); err != nil || confirmed {
 			return before, none, err
 		}
+		if before.Status == exchange.RefundPending { // it waited for officers, not for its payee
+			var decided bool
+			if err := t.Get(ctx, &decided, decidedByTwo, refundID); err != nil || decided {
+				return before, none, err
+			}
+		}
 		if before.Status != exchange.RefundNeedsReview {
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The payee of a refund that is %s is not in question.", before.Status)
 		}
@@ -60,12 +68,17 @@ func (s *Store) ConfirmPayee(ctx context.Context, refundID uuid.UUID, written ti
 		if err := t.Get(ctx, &after, confirmPayee, refundID, t.s.now(), before.Version); err != nil {
 			return before, none, err
 		}
+		if err := t.announceOwed(ctx, exchange.ReleaseRefund, refundID); err != nil {
+			return before, none, err
+		}
 		return after, none, t.record(ctx, auditEvent{
 			by: by, object: "refund", id: refundID, name: "refund.payee_confirmed", owner: o.CustomerID, vendor: o.VendorID,
 			before: refundSnapshot(before, before.Detail), after: refundSnapshot(after, after.Detail),
 		})
 	})
 }
+
+const decidedByTwo = `SELECT EXISTS (SELECT FROM control_changes WHERE kind = 'refund_decision' AND change ->> 'object_id' = $1::text AND status = 'confirmed')`
 
 const readPayeeConfirmed = `SELECT payee_confirmed FROM refunds WHERE id = $1`
 

@@ -169,6 +169,11 @@ func (t unitTx) moveRefund(ctx context.Context, o exchange.Order, before exchang
 		return before, err
 	}
 	r := rows[0]
+	if to == exchange.RefundCompleted {
+		if err := t.endUnpassed(ctx, exchange.ReleaseRefund, r.ID); err != nil {
+			return r, err
+		}
+	}
 	return r, t.record(ctx, auditEvent{
 		by: by, object: "refund", id: r.ID, name: "refund." + string(to), owner: o.CustomerID, vendor: o.VendorID,
 		before: refundSnapshot(before, ""), after: refundSnapshot(r, detail),

@@ -53,14 +53,11 @@ func (t unitTx) isHeld(ctx context.Context, hold uuid.UUID) (bool, error) {
 }
 
 const refundTerms = `
-SELECT nullif(refund_ready_at(f), 'infinity') AS ready_at, refund_ready_at(f) > clock_timestamp() AS cooling, refund_officers(f) AS needed,
-    coalesce((SELECT y.doubted FROM order_payouts y WHERE y.id = f.order_id), false) AS doubted,
+SELECT nullif(refund_ready_at(f), 'infinity') AS ready_at, refund_ready_at(f) > clock_timestamp() AS cooling,
+    release_officers(CASE WHEN r.id IS NULL THEN release_terms('refund', f.id) ELSE r END, clock_timestamp()) AS needed, coalesce((SELECT count(*) FROM release_voices(r)), 0) AS agreed,
     EXISTS (SELECT FROM order_payouts y WHERE y.id = f.order_id AND y.status <> 'cancelled' AND f.exception_id IS NULL) AS payable,
-    EXISTS (SELECT FROM approvals a WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'reject' AND a.digest = f.digest) AS refused,
-    (SELECT count(*) FROM approvals a JOIN users u ON u.id = a.officer_id WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'approve'
-        AND a.digest = f.digest AND u.is_active AND u.role IN ('admin', 'treasury')
-        AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by AND u.id IS DISTINCT FROM f.dismissed_by) AS agreed
-FROM refunds f WHERE f.id = $1`
+    EXISTS (SELECT FROM approvals a WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'reject' AND a.digest = f.digest) AS refused
+FROM refunds f LEFT JOIN releases r ON r.purpose = 'refund' AND r.object_id = f.id AND r.ended_at IS NULL WHERE f.id = $1`
 
 // refundTermsRow is the unmet conditions between a refund and its payment.
 type refundTermsRow struct {
@@ -68,7 +65,6 @@ type refundTermsRow struct {
 	Cooling bool         // by the clock of the database, which checks again
 	Needed  int
 	Agreed  int
-	Doubted bool
 	Payable bool
 	Refused bool
 }
@@ -87,11 +83,7 @@ func (t unitTx) standing(ctx context.Context, f exchange.Refund) (exchange.Refun
 	if err := t.Get(ctx, &r, refundTerms, f.ID); err != nil {
 		return out, err
 	}
-	rule, err := t.approvalRule(ctx, exchange.ApproveRefund)
-	if err != nil {
-		return out, err
-	}
-	out.Needed, out.Agreed = max(r.Needed, exchange.CryptoRefundApprovals(f, r.Doubted, rule)), r.Agreed
+	out.Needed, out.Agreed = r.Needed, r.Agreed
 	switch {
 	case f.Status == exchange.RefundCompleted, f.Status == exchange.RefundProcessing:
 	case f.Status == exchange.RefundNeedsReview && f.Detail == string(exchange.RefundWaitsClaim):
@@ -142,6 +134,14 @@ func (t unitTx) approveRefund(ctx context.Context, refundID uuid.UUID) (exchange
 	if err != nil || out.Wait != exchange.RefundReady || (f.Status != exchange.RefundPending && f.Status != exchange.RefundNeedsReview) {
 		return out, err
 	}
+	v, err := t.releaseOwed(ctx, exchange.ReleaseRefund, f.ID)
+	if err != nil {
+		return out, err
+	}
+	if !v.Pass {
+		out.Wait, out.Needed = exchange.RefundWaitsOfficer, v.Officers
+		return out, nil
+	}
 	if out.Refund, err = t.moveRefund(ctx, o, f, exchange.RefundProcessing, "", "", uuid.Nil, flow); err != nil {
 		return out, err
 	}
@@ -186,6 +186,9 @@ func (t unitTx) addressRefund(ctx context.Context, o exchange.Order, before exch
 		return before, err
 	}
 	after := rows[0]
+	if err := t.announceOwed(ctx, exchange.ReleaseRefund, f.ID); err != nil {
+		return before, err
+	}
 	return after, t.record(ctx, auditEvent{
 		by: by, object: "refund", id: f.ID, name: "refund.addressed", owner: o.CustomerID, vendor: o.VendorID,
 		before: refundSnapshot(before, before.Detail), after: refundSnapshot(after, after.Detail),

@@ -12,8 +12,7 @@ import (
 const maxPendingRefunds = 100
 
 // lacksOfficers reports whether fewer officers have approved a refund f than must.
-const lacksOfficers = `refund_officers(f) > (SELECT count(*) FROM approvals a JOIN users u ON u.id = a.officer_id WHERE a.object_type = 'refund' AND a.object_id = f.id
-        AND a.digest = f.digest AND a.action = 'approve' AND u.is_active AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM f.dismissed_by)`
+const lacksOfficers = `EXISTS (SELECT FROM releases r WHERE r.purpose = 'refund' AND r.object_id = f.id AND r.ended_at IS NULL AND release_lacks(r))`
 
 const pendingRefunds = `SELECT ` + refundColumns + ` FROM refunds f
 WHERE rail = 'chain' AND status IN ('pending', 'needs_review') AND address <> '' AND requested_by IS DISTINCT FROM $1 AND addressed_by IS DISTINCT FROM $1

@@ -14,7 +14,7 @@ import (
 // lowerRefundLimit has refunds above 999 shillings need another officer.
 func lowerRefundLimit(t *testing.T, s *store.Store) {
 	t.Helper()
-	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 999, two_above = 999 WHERE object_type = 'refund'`)
+	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 999, two_above = 99999 WHERE object_type = 'refund'`)
 }
 
 // propose proposes the only decision about an object that needs another officer.
@@ -175,7 +175,7 @@ func TestPayoutsOfRefundsAreGuarded(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), &sale{s: storetest.New(t)}
 	underpaid(t, x.s)
-	const begin = `UPDATE refunds SET status = 'processing', version = version + 1;`
+	const begin = `UPDATE refunds SET status = 'processing', version = version + 1; UPDATE releases SET passed_at = now();`
 	insert := func(amount, phone string) string {
 		return `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
 			SELECT gen_random_uuid(), 'payout', 'refund', id, 'daraja', 'created', asset, ` + amount + `, ` + phone + `, 'Refund', now() FROM refunds;`
@@ -185,6 +185,7 @@ func TestPayoutsOfRefundsAreGuarded(t *testing.T) {
 		"another amount":    {begin + insert("amount + 1", "phone"), "KV002"},
 		"another payee":     {begin + insert("amount", "'254700000099'"), "KV002"},
 		"no reserved float": {begin + insert("amount", "phone") + `SET CONSTRAINTS payment_attempts_float IMMEDIATE`, "KV002"},
+		"not released":      {`UPDATE refunds SET status = 'processing', version = version + 1;` + insert("amount", "phone"), "KV006"},
 		"as it stands":      {begin + insert("amount", "phone"), ""},
 	} {
 		if got := x.past(ctx, t, c.query); got != c.want {

@@ -19,7 +19,7 @@ import (
 func transferRelease(f exchange.Transfer) exchange.Release {
 	owner, recipient := cmp.Or(f.VendorID, f.SenderID), cmp.Or(f.RecipientVendorID, f.RecipientID)
 	r := exchange.Release{
-		Purpose: exchange.ReleaseTransfer, ObjectID: f.ID, House: owner == uuid.Nil, OwnerID: owner, WalletID: f.WalletID, RequesterID: f.RequestedBy,
+		Purpose: exchange.ReleaseTransfer, ObjectID: f.ID, House: owner == uuid.Nil, OwnerID: owner, Source: f.WalletID.String(), RequesterID: f.RequestedBy,
 		Inside: f.Kind == exchange.InternalTransfer, Value: f.Value, OpenedAt: f.CreatedAt,
 	}
 	switch {
@@ -30,7 +30,9 @@ func transferRelease(f exchange.Transfer) exchange.Release {
 	default:
 		r.Recipient = "user:" + recipient.String()
 	}
-	r.Own = r.Inside && owner == recipient
+	if r.Inside && owner == recipient {
+		r.Exempt = exchange.ExemptOwn
+	}
 	return r
 }
 
@@ -46,7 +48,7 @@ func (t unitTx) releaseFunding(ctx context.Context, o exchange.Order) error {
 		payee = o.Beneficiary.AccountNumber
 	}
 	_, err = t.announce(ctx, exchange.Release{
-		Purpose: exchange.ReleaseFunding, ObjectID: o.ID, OwnerID: o.CustomerID, WalletID: o.FundWalletID, RequesterID: o.CustomerID,
+		Purpose: exchange.ReleaseFunding, ObjectID: o.ID, OwnerID: o.CustomerID, Source: o.FundWalletID.String(), RequesterID: o.CustomerID,
 		Recipient: o.PaymentMethod + ":" + payee, Value: value, OpenedAt: o.CreatedAt,
 	})
 	if err != nil {
@@ -60,7 +62,7 @@ func (t unitTx) releaseFunding(ctx context.Context, o exchange.Order) error {
 }
 
 const insertRelease = `
-INSERT INTO releases (id, purpose, object_id, house, owner_id, wallet_id, requester_id, recipient, inside, own, value, opened_at)
+INSERT INTO releases (id, purpose, object_id, house, owner_id, source, requester_id, recipient, inside, exempt, value, opened_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
 // announce writes the release of an object that was just opened, and returns what it needs as things are. From now on it
@@ -71,7 +73,7 @@ func (t unitTx) announce(ctx context.Context, r exchange.Release) (exchange.Rele
 	if r.ID, err = uuid.NewV7(); err != nil {
 		return none, err
 	}
-	err = t.One(ctx, insertRelease, r.ID, r.Purpose, r.ObjectID, r.House, nullID(r.OwnerID), r.WalletID, r.RequesterID, r.Recipient, r.Inside, r.Own,
+	err = t.One(ctx, insertRelease, r.ID, r.Purpose, r.ObjectID, r.House, nullID(r.OwnerID), r.Source, nullID(r.RequesterID), r.Recipient, r.Inside, r.Exempt,
 		r.Value.Decimal(), r.OpenedAt)
 	if err != nil {
 		return none, err
@@ -81,10 +83,45 @@ func (t unitTx) announce(ctx context.Context, r exchange.Release) (exchange.Rele
 		return none, err
 	}
 	v := exchange.JudgeRelease(f)
-	if v.Officers == 0 && v.Until.IsZero() {
+	if v.Officers == f.Officers && v.Until.IsZero() {
 		return v, nil // as it was written
 	}
 	return v, t.One(ctx, saveVerdict, r.ID, v.Officers, nullTime(v.Until), nullTime(f.PassedAt))
+}
+
+// The terms of what is owed follow from its rows. A refund in crypto without an address has no recipient yet.
+const announceOwed = `
+INSERT INTO releases (id, purpose, object_id, house, owner_id, source, requester_id, recipient, inside, exempt, value, opened_at)
+SELECT $3, r.purpose, r.object_id, r.house, r.owner_id, r.source, r.requester_id, r.recipient, r.inside, r.exempt, r.value, $4
+FROM release_terms($1, $2) r WHERE r.recipient IS NOT NULL`
+
+// announceOwed writes the release of a refund or of a payout of an order in place of an earlier one, which let nothing leave or
+// had other terms. Their first one is written by the database with their row.
+func (t unitTx) announceOwed(ctx context.Context, purpose exchange.ReleasePurpose, object uuid.UUID) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	if err := t.endRelease(ctx, purpose, object); err != nil {
+		return err
+	}
+	_, err = t.Exec(ctx, announceOwed, purpose, object, id, t.s.now())
+	return err
+}
+
+const hasPassed = `SELECT passed_at IS NOT NULL FROM releases WHERE purpose = $1 AND object_id = $2 AND ended_at IS NULL`
+
+// releaseOwed lets a refund or a payout of an order leave if the rule allows it. Every try is judged: what passed for an
+// earlier one does not pass for the next.
+func (t unitTx) releaseOwed(ctx context.Context, purpose exchange.ReleasePurpose, object uuid.UUID) (exchange.ReleaseVerdict, error) {
+	passed, found, err := readFound[bool](ctx, t, hasPassed, purpose, object)
+	if err == nil && (passed || !found) {
+		err = t.announceOwed(ctx, purpose, object)
+	}
+	if err != nil {
+		return exchange.ReleaseVerdict{}, err
+	}
+	return t.judge(ctx, purpose, object)
 }
 
 const lockRelease = `SELECT id FROM releases WHERE purpose = $1 AND object_id = $2 AND ended_at IS NULL FOR NO KEY UPDATE`
@@ -92,13 +129,13 @@ const lockRelease = `SELECT id FROM releases WHERE purpose = $1 AND object_id = 
 const lockSums = `SELECT lock_release(r) FROM releases r WHERE r.id = $1`
 
 const releaseFacts = `
-SELECT r.id, r.purpose, r.object_id, r.house, r.owner_id, r.wallet_id, r.requester_id, r.recipient, r.inside, r.own, r.value||' KES' AS value, r.opened_at,
-    r.officers, r.rests_until, r.passed_at, release_approvals(r) AS approved, $2::timestamptz AS now,
-    s.wallet||' KES' AS "sums.wallet", s.owner||' KES' AS "sums.owner", s.requester||' KES' AS "sums.requester", s.recipient||' KES' AS "sums.recipient",
-    a.one_above||' KES' AS "rule.one_above", a.two_above||' KES' AS "rule.two_above",
-    p.rest_above||' KES' AS "rest.above", p.rest_seconds::bigint * 1000000000 AS "rest.for",
-    (SELECT min(k.opened_at) FROM releases k WHERE k.recipient = r.recipient AND (k.owner_id = r.owner_id OR k.house AND r.house)) AS known
-FROM releases r JOIN approval_rules a ON a.object_type = 'transfer' CROSS JOIN release_policy p CROSS JOIN LATERAL release_sums(r, $2::timestamptz) s
+SELECT r.id, r.purpose, r.object_id, r.house, r.owner_id, coalesce(r.source, '') AS source, r.requester_id, r.recipient, r.inside, r.exempt,
+    r.value||' KES' AS value, r.opened_at, r.officers, r.rests_until, r.passed_at, release_approvals(r) AS approved, $2::timestamptz AS now,
+    s.source||' KES' AS "sums.source", s.owner||' KES' AS "sums.owner", s.requester||' KES' AS "sums.requester", s.recipient||' KES' AS "sums.recipient",
+    a.one_above||' KES' AS "rule.one_above", a.two_above||' KES' AS "rule.two_above", release_least(r) AS least,
+    p.rest_above||' KES' AS "rest.above", CASE y.rests WHEN '' THEN p.rest_seconds::bigint * 1000000000 ELSE 0 END AS "rest.for", release_known(r) AS known
+FROM releases r JOIN release_purposes y ON y.purpose = r.purpose JOIN approval_rules a ON a.object_type = y.rule
+    CROSS JOIN release_policy p CROSS JOIN LATERAL release_sums(r, $2::timestamptz) s
 WHERE r.id = $1`
 
 const readDestinationRest = `SELECT rest_above||' KES' AS above, rest_seconds::bigint * 1000000000 AS "for" FROM release_policy`
@@ -152,4 +189,13 @@ const endRelease = `UPDATE releases SET ended_at = $3 WHERE purpose = $1 AND obj
 func (t unitTx) endRelease(ctx context.Context, purpose exchange.ReleasePurpose, object uuid.UUID) error {
 	_, err := t.Exec(ctx, endRelease, purpose, object, t.s.now())
 	return err
+}
+
+// endUnpassed does so when nothing has left by it. What left counts for its day.
+func (t unitTx) endUnpassed(ctx context.Context, purpose exchange.ReleasePurpose, object uuid.UUID) error {
+	passed, found, err := readFound[bool](ctx, t, hasPassed, purpose, object)
+	if err != nil || !found || passed {
+		return err
+	}
+	return t.endRelease(ctx, purpose, object)
 }

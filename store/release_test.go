@@ -251,8 +251,8 @@ func TestReleasesPassOnlyByTheRule(t *testing.T) {
 		`UPDATE transfers SET status = 'queued' WHERE id = ` + id:                                         "KV001",
 		`UPDATE transfers SET status = 'cancelled' WHERE id = ` + id:                                      "KV001",
 		`DELETE FROM releases`: "KV002",
-		`INSERT INTO releases (id, purpose, object_id, house, owner_id, wallet_id, requester_id, recipient, inside, own, value, opened_at)
-			SELECT gen_random_uuid(), purpose, gen_random_uuid(), house, owner_id, wallet_id, requester_id, recipient, inside, own, value, opened_at FROM releases LIMIT 1`: "KV002",
+		`INSERT INTO releases (id, purpose, object_id, house, owner_id, source, requester_id, recipient, inside, exempt, value, opened_at)
+			SELECT gen_random_uuid(), purpose, gen_random_uuid(), house, owner_id, source, requester_id, recipient, inside, exempt, value, opened_at FROM releases LIMIT 1`: "KV002",
 	} {
 		if _, err := storetest.Owner(t, p.store).ExecContext(t.Context(), query); sqlState(err) != want {
 			t.Errorf("%s: %v, want %s", query, err, want)

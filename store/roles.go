@@ -135,7 +135,9 @@ screenings                  r     ri     r     r      ri      -         -
 deny_list                   riu   r      r     r      r       -         -
 freezes                     riu   r      r     r      r       -         -
 release_policy              ru    r      r     r      r       -         -
-releases                    r     riu    r     r      r       -         -
+release_purposes            r     r      r     r      r       -         -
+release_exemptions          r     r      r     r      r       -         -
+releases                    riu   riu    riu   ri     r       -         -
 reconciliation_runs         r     riu    r     riu    r       -         -
 reconciliation_totals       r     riu    r     riu    r       -         -
 reconciliation_differences  ru    riu    rl    riu    rl      -         -

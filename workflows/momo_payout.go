@@ -59,7 +59,7 @@ var payoutReasons = map[exchange.MomoObjectType]map[string]Reason{
 	exchange.MomoRefund: {
 		activities.PayoutPending: ReasonRefundUnknown, activities.PayoutDisputed: ReasonRefundDisagree, activities.PayoutRefused: ReasonRefundRefused,
 		activities.PayoutFloatShort: ReasonRefundFloat, activities.PayoutSuspended: ReasonRefundSuspended, activities.PayoutHeld: ReasonRefundPayee,
-		activities.PayoutClaimed: ReasonRefundLate, activities.PayoutTomorrow: ReasonRefundPayeeLimit,
+		activities.PayoutClaimed: ReasonRefundLate, activities.PayoutTomorrow: ReasonRefundPayeeLimit, activities.PayoutOfficers: ReasonRefundSecond,
 		string(exchange.ClassCredential): ReasonRefundCredential, string(exchange.ClassPayeeLimit): ReasonRefundPayeeLimit,
 		string(exchange.ClassFloat): ReasonRefundFloat,
 	},

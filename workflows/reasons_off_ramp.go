@@ -84,8 +84,8 @@ var offRampGuide = map[Reason]advice{
 		"The customer sets the order's refund address; send retry to check for it at once. Or send refund with an address, which another officer approves.", retryOrRefund,
 	},
 	ReasonRefundSecond: {
-		"Returning the crypto needs the decision of another officer.",
-		"An officer other than the one who asked for the refund approves it. If an officer rejected it, send refund with another address.", retryOrRefund,
+		"The refund needs the decision of another officer.",
+		"An officer other than the one who asked for the refund approves crypto, or confirms the refund of shillings after one has sent refund. If an officer rejected it, send refund with another address.", retryOrRefund,
 	},
 	ReasonRefundClaimed: {
 		"Crypto is about to be returned, but the mobile money operator now reports that the customer was paid.",

@@ -143,9 +143,8 @@ CREATE TRIGGER refunds_closed BEFORE UPDATE ON refunds FOR EACH ROW
     EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER refunds_of_exception BEFORE INSERT ON refunds FOR EACH ROW WHEN (NEW.exception_id IS NOT NULL)
     EXECUTE FUNCTION check_exception_refund();
-CREATE TRIGGER refunds_officers BEFORE INSERT ON refunds FOR EACH ROW WHEN (NEW.rail = 'momo') EXECUTE FUNCTION check_refund_officers();
 CREATE TRIGGER refunds_payee BEFORE UPDATE ON refunds FOR EACH ROW WHEN (NEW.payee_confirmed AND NOT OLD.payee_confirmed)
-    EXECUTE FUNCTION check_refund_officers();
+    EXECUTE FUNCTION check_payee_confirmed();
 CREATE TRIGGER refunds_own_receipt BEFORE UPDATE ON refunds FOR EACH ROW WHEN (OLD.receipt = '' AND NEW.receipt <> '')
     EXECUTE FUNCTION check_refund_receipt();
 CREATE TRIGGER refunds_resolved BEFORE UPDATE ON refunds FOR EACH ROW

@@ -1,7 +1,5 @@
 -- Compares each step of a payout with its attempts, or with the officers' confirmations.
 CREATE OR REPLACE FUNCTION check_payout_moves() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    needed int;
 BEGIN
     IF NEW.status IN ('refused', 'cancelled') AND (
             EXISTS (SELECT FROM payment_attempts a WHERE a.object_type = 'order' AND a.object_id = NEW.id AND a.direction = 'payout'
@@ -21,13 +19,9 @@ BEGIN
         RAISE EXCEPTION 'no attempt has paid order %', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.status = 'completed' AND NEW.rail = 'bank' THEN
-        PERFORM FROM approval_rules r WHERE r.object_type = 'bank_payout' FOR SHARE;
-        PERFORM lock_decisions();
-        needed := bank_officers(NEW);
-        IF needed > (SELECT count(*) FROM (SELECT u.id FROM bank_confirmations c JOIN users u ON u.id = c.officer_id
-                WHERE c.order_id = NEW.id AND c.withdrawn_at IS NULL AND c.reference = NEW.receipt AND c.amount = NEW.amount
-                    AND u.is_active AND u.role IN ('admin', 'treasury') FOR SHARE OF u) x) THEN
-            RAISE EXCEPTION 'the bank payment of order % lacks confirmations by officers', NEW.id USING ERRCODE = 'KV006';
+        IF NOT EXISTS (SELECT FROM releases r WHERE r.purpose = 'payout' AND r.object_id = NEW.id AND r.ended_at IS NULL AND r.passed_in = pg_current_xact_id()
+                AND NOT EXISTS (SELECT FROM bank_confirmations c WHERE c.order_id = NEW.id AND c.withdrawn_at IS NULL AND c.reference <> NEW.receipt)) THEN
+            RAISE EXCEPTION 'the bank payment of order % is not released', NEW.id USING ERRCODE = 'KV006';
         END IF;
     END IF;
     RETURN NEW;

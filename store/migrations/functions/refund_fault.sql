@@ -3,6 +3,7 @@ CREATE OR REPLACE FUNCTION refund_fault(p chain_payments) RETURNS text LANGUAGE 
 DECLARE
     f refunds;
     o orders;
+    r releases;
 BEGIN
     SELECT * INTO f FROM refunds WHERE id = p.object_id FOR SHARE;
     IF NOT FOUND OR f.rail <> 'chain' OR f.status <> 'processing' OR (f.network, f.asset, f.amount, f.wallet_id, f.address, f.hold_id)
@@ -20,11 +21,12 @@ BEGIN
     ELSIF NOT reserved_for(p, 'refund', f.id) THEN
         RETURN 'its money is not held';
     END IF;
-    PERFORM lock_decisions();
-    IF refund_officers(f) > (SELECT count(*) FROM (SELECT u.id FROM approvals a JOIN users u ON u.id = a.officer_id
-            WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'approve' AND a.digest = f.digest AND u.is_active
-                AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by
-                AND u.id IS DISTINCT FROM f.dismissed_by FOR SHARE OF u) x) THEN
+    SELECT * INTO r FROM releases WHERE purpose = 'refund' AND object_id = f.id AND passed_at IS NOT NULL AND ended_at IS NULL;
+    IF NOT FOUND OR NOT release_matches(r) THEN
+        RETURN 'it is not released';
+    END IF;
+    PERFORM lock_release(r);
+    IF release_officers(r, clock_timestamp()) > release_approvals(r) THEN
         RETURN 'too few officers approved';
     END IF;
     IF EXISTS (SELECT FROM approvals a WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'reject' AND a.digest = f.digest) THEN

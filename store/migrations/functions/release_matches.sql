@@ -1,14 +1,18 @@
--- Reports whether a release has the terms of its object: a transfer, or the crypto that funds a sale from a wallet in our
--- custody, which leaves its owner for a payee of shillings.
+-- Reports whether a release has the terms of its object: a transfer, the crypto that funds a sale from a wallet in our
+-- custody, which leaves its owner for a payee of shillings, a refund, or a payout of an order.
 CREATE OR REPLACE FUNCTION release_matches(r releases) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT CASE r.purpose
-        WHEN 'transfer' THEN EXISTS (SELECT FROM transfers f WHERE f.id = r.object_id AND f.created_at = r.opened_at AND f.value = r.value AND f.wallet_id = r.wallet_id
+        WHEN 'transfer' THEN EXISTS (SELECT FROM transfers f WHERE f.id = r.object_id AND f.created_at = r.opened_at AND f.value = r.value AND f.wallet_id::text = r.source
             AND f.requested_by = r.requester_id AND coalesce(f.vendor_id, f.sender_id) IS NOT DISTINCT FROM r.owner_id AND (f.kind = 'internal') = r.inside
-            AND r.recipient = CASE WHEN f.kind = 'external' THEN f.network || ':' || f.to_address
+            AND r.house = (r.owner_id IS NULL) AND r.recipient = CASE WHEN f.kind = 'external' THEN f.network || ':' || f.to_address
                 ELSE coalesce('user:' || coalesce(f.recipient_vendor_id, f.recipient_id)::text, 'house') END
-            AND r.own = (f.kind = 'internal' AND coalesce(f.vendor_id, f.sender_id) IS NOT DISTINCT FROM coalesce(f.recipient_vendor_id, f.recipient_id)))
-        WHEN 'funding' THEN EXISTS (SELECT FROM orders o WHERE o.id = r.object_id AND o.created_at = r.opened_at AND o.fund_wallet_id = r.wallet_id AND o.customer_id = r.owner_id
-            AND o.customer_id = r.requester_id AND r.value >= o.fiat_amount AND NOT r.inside AND NOT r.own
+            AND r.exempt = CASE WHEN f.kind = 'internal' AND coalesce(f.vendor_id, f.sender_id) IS NOT DISTINCT FROM coalesce(f.recipient_vendor_id, f.recipient_id)
+                THEN 'own' ELSE '' END)
+        WHEN 'funding' THEN EXISTS (SELECT FROM orders o WHERE o.id = r.object_id AND o.created_at = r.opened_at AND o.fund_wallet_id::text = r.source AND o.customer_id = r.owner_id
+            AND o.customer_id = r.requester_id AND r.value >= o.fiat_amount AND NOT r.house AND NOT r.inside AND r.exempt = ''
             AND r.recipient = o.payment_method || ':' || CASE o.payment_method WHEN 'momo' THEN o.payment_phone ELSE o.beneficiary ->> 'AccountNumber' END)
+        ELSE (SELECT (t.house, t.inside, t.owner_id, t.source, t.requester_id, t.value, t.exempt, t.recipient)
+                IS NOT DISTINCT FROM (r.house, r.inside, r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.recipient)
+            FROM release_terms(r.purpose, r.object_id) t)
     END
 $$;

@@ -1,0 +1,156 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// beginRefund begins the payout of a refund by mobile money.
+func beginRefund(t *testing.T, s *store.Store, r exchange.Refund) error {
+	t.Helper()
+	_, err := s.BeginPayout(t.Context(), exchange.RefundObject(r.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"})
+	return err
+}
+
+// D16: a refund that one officer could open needs another when more leaves before it is paid. Nothing is begun until then.
+func TestD16RefundsAreJudgedWhenTheyLeave(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	early, other := latePayment(t, s, storetest.NewMarket(t, s)), latePayment(t, s, storetest.NewMarket(t, s)) // of 1,295 shillings each
+	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 2000, two_above = 20000 WHERE object_type = 'refund'`)
+	first, err := s.RefundException(t.Context(), early.ID, officer(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	agree(t, s, other.ID, officer(t, s))
+	second, err := s.RefundException(t.Context(), other.ID, officer(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := beginRefund(t, s, first); exchange.CodeOf(err) != exchange.CodeForbidden {
+		t.Fatalf("beside another refund the first is begun: %v", err)
+	}
+	if err := beginRefund(t, s, second); err != nil {
+		t.Errorf("two agreed about the second: %v", err)
+	}
+	if n := decides[int](t, s, `SELECT count(*) FROM payment_attempts WHERE direction = 'payout'`); n != 1 {
+		t.Errorf("%d payouts began", n)
+	}
+	agree(t, s, first.ID, officer(t, s))
+	if _, err := s.ConfirmPayee(t.Context(), first.ID, time.Now(), officer(t, s)); err != nil {
+		t.Errorf("the decision of two is carried out: %v", err)
+	}
+	if err := beginRefund(t, s, first); err != nil {
+		t.Errorf("two agreed about the first: %v", err)
+	}
+	wantBooks(t, s)
+}
+
+// D16: the next try of a refund is judged anew, by what left since the first.
+func TestD16EachTryOfARefundIsJudged(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	x := latePayment(t, s, storetest.NewMarket(t, s))
+	r, err := s.RefundException(ctx, x.ID, officer(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := payout(t, s, r)
+	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := failRefund(t, s, r.ID, "refused"); err != nil {
+		t.Fatal(err)
+	}
+	lowerRefundLimit(t, s)
+	if err := beginRefund(t, s, r); exchange.CodeOf(err) != exchange.CodeForbidden {
+		t.Errorf("the next try is begun by what passed for the first: %v", err)
+	}
+	agree(t, s, r.ID, officer(t, s))
+	if err := beginRefund(t, s, r); err != nil {
+		t.Errorf("two agreed: %v", err)
+	}
+	if n := decides[int](t, s, `SELECT count(*) FROM releases WHERE purpose = 'refund' AND ended_at IS NULL`); n != 1 {
+		t.Errorf("the refund has %d open releases", n)
+	}
+}
+
+// What goes back by rule to who paid it asks nobody, and nobody waits for it. Once a source names another payer, it counts.
+func TestSurplusGoesBackByRule(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 10, two_above = 10 WHERE object_type = 'refund'`)
+	for range 2 {
+		r, _ := underpaid(t, s)
+		if err := beginRefund(t, s, r); err != nil {
+			t.Errorf("back to who paid: %v", err)
+		}
+	}
+	if sum := decides[string](t, s, `SELECT coalesce(sum(value), 0)::text FROM releases WHERE exempt = ''`); sum != "0" {
+		t.Errorf("%s shillings count", sum)
+	}
+	x := decisionsByTwo["a payee"](t)
+	if sum := decides[string](t, x.s, `SELECT trim_scale(sum(value)) FROM releases WHERE exempt = '' AND ended_at IS NULL`); sum != "1000" {
+		t.Errorf("after another payer was named %s shillings count", sum)
+	}
+}
+
+// The database itself begins no payout that has not passed in the same transaction, whatever it pays.
+func TestPayoutsBeginOnlyReleased(t *testing.T) {
+	t.Parallel()
+	x := owing(t)
+	const begin = `UPDATE order_payouts SET status = 'processing', version = version + 1;`
+	const insert = `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, hold_id, created_at)
+		SELECT gen_random_uuid(), 'payout', 'order', id, 'daraja', 'created', asset, amount, phone, 'Payout', gen_random_uuid(), now() FROM order_payouts`
+	if state := x.past(t.Context(), t, begin+insert); state != "KV006" {
+		t.Errorf("not released: %s", state)
+	}
+	if state := x.past(t.Context(), t, `UPDATE releases SET passed_in = pg_current_xact_id();`+begin+insert); state != "KV006" {
+		t.Errorf("with a forged transaction: %s", state)
+	}
+	if state := x.past(t.Context(), t, `UPDATE releases SET passed_at = now();`+begin+insert); state != "" {
+		t.Errorf("released: %s", state)
+	}
+	storetest.Exec(t, x.s, `UPDATE releases SET passed_at = now()`)
+	if state := x.past(t.Context(), t, begin+insert); state != "KV006" {
+		t.Errorf("released before: %s", state)
+	}
+}
+
+// The code and the database have the same purposes and exemptions, and each exemption has its reason.
+func TestExemptionsHaveReasons(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	if n := decides[int](t, s, `SELECT count(*) FROM release_purposes WHERE purpose NOT IN ($1, $2, $3, $4)`,
+		exchange.ReleaseTransfer, exchange.ReleaseFunding, exchange.ReleaseRefund, exchange.ReleasePayout); n != 0 {
+		t.Errorf("the code lacks %d purposes", n)
+	}
+	if n := decides[int](t, s, `SELECT count(*) FROM release_exemptions WHERE exempt IN ('', $1, $2, $3) AND char_length(why) > 10`,
+		exchange.ExemptOwn, exchange.ExemptSurplus, exchange.ExemptSale); n != 4 {
+		t.Errorf("%d exemptions have a reason", n)
+	}
+}
+
+// D16: above the second value a refund by mobile money takes two officers besides the one who requests it, as one in crypto.
+func TestD16LargestRefundsTakeThree(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	x := latePayment(t, s, storetest.NewMarket(t, s))
+	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 500, two_above = 1000 WHERE object_type = 'refund'`)
+	one := officer(t, s)
+	agree(t, s, x.ID, one)
+	_, err := s.RefundException(t.Context(), x.ID, one)
+	wantFault(t, err, exchange.CodeForbidden)
+	agree(t, s, x.ID, officer(t, s))
+	r, err := s.RefundException(t.Context(), x.ID, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := beginRefund(t, s, r); err != nil {
+		t.Error(err)
+	}
+}
