@@ -12,6 +12,8 @@ import (
 type ApprovalStore interface {
 	// Decide proves a token and carries out its decision in one transaction; repeated, it returns the transfer unchanged.
 	Decide(ctx context.Context, transferID uuid.UUID, token string, action exchange.ApprovalAction) (exchange.Transfer, error)
+	// DecideSale does so about a sale from a wallet in our custody.
+	DecideSale(ctx context.Context, orderID uuid.UUID, token string, action exchange.ApprovalAction) (exchange.SaleRelease, error)
 	refusalStore
 }
 
@@ -67,4 +69,33 @@ type RefusedDecisionInput struct {
 // RecordRefusedDecision records an attempt to decide without the right to, for the auditor.
 func (a *Approvals) RecordRefusedDecision(ctx context.Context, in RefusedDecisionInput) error {
 	return Failure(ctx, a.Store.RecordRefusedDecision(ctx, exchange.ApproveTransfer, in.TransferID, in.Action, in.Channel, in.Code))
+}
+
+// DecideSaleInput is a decision about a sale from a custodial wallet that claims to be an officer's, see DecideInput.
+type DecideSaleInput struct {
+	OrderID uuid.UUID               `json:"order_id"`
+	Action  exchange.ApprovalAction `json:"action"`
+	Token   string                  `json:"token"`
+}
+
+// DecideSale accepts only the token, as DecideTransfer does.
+func (a *Approvals) DecideSale(ctx context.Context, in DecideSaleInput) (SaleReleaseState, error) {
+	if err := plausible(in.Action, in.Token); err != nil {
+		return SaleReleaseState{}, Failure(ctx, err)
+	}
+	r, err := a.Store.DecideSale(ctx, in.OrderID, in.Token, in.Action)
+	return saleRelease(r), Failure(ctx, err)
+}
+
+// RefusedSaleDecisionInput describes a decision about a sale without proof.
+type RefusedSaleDecisionInput struct {
+	OrderID uuid.UUID                `json:"order_id"`
+	Action  exchange.ApprovalAction  `json:"action"`
+	Channel exchange.ApprovalChannel `json:"channel"`
+	Code    exchange.Code            `json:"code"`
+}
+
+// RecordRefusedSaleDecision records an attempt to decide without the right to, for the auditor.
+func (a *Approvals) RecordRefusedSaleDecision(ctx context.Context, in RefusedSaleDecisionInput) error {
+	return Failure(ctx, a.Store.RecordRefusedDecision(ctx, exchange.ApproveSale, in.OrderID, in.Action, in.Channel, in.Code))
 }

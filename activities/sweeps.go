@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -16,6 +17,8 @@ type SweepStore interface {
 	// ChainPaymentOf reads the latest payment of an object.
 	ChainPaymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, error)
 	CancelFunding(ctx context.Context, orderID uuid.UUID, by exchange.Principal) error
+	// ReleaseSale lets the crypto of a sale leave the custodial wallet that its customer named, or says what it waits for.
+	ReleaseSale(ctx context.Context, orderID uuid.UUID) (exchange.SaleRelease, error)
 	actingStore
 }
 
@@ -48,6 +51,27 @@ func (s *Sweeps) ApproveKeptSweep(ctx context.Context, in ExceptionInput) (Payme
 func (s *Sweeps) ApproveFunding(ctx context.Context, in OrderInput) (PaymentApproved, error) {
 	p, err := s.Store.ChainPaymentOf(ctx, exchange.ForFunding, in.OrderID)
 	return PaymentApproved{PaymentID: p.ID, Network: p.Network}, Failure(ctx, err)
+}
+
+// SaleReleaseState is what a sale from a custodial wallet waits for before its crypto may leave.
+type SaleReleaseState struct {
+	OrderState
+	Passed     bool      `json:"passed,omitempty"`
+	GivenUp    bool      `json:"given_up,omitempty"` // an officer refused it, or it was cancelled
+	RestsUntil time.Time `json:"rests_until,omitzero"`
+	Needed     int       `json:"needed,omitempty"`
+	Agreed     int       `json:"agreed,omitempty"`
+}
+
+func saleRelease(r exchange.SaleRelease) SaleReleaseState {
+	return SaleReleaseState{OrderState: stateOf(r.Order), Passed: r.Passed, GivenUp: r.GivenUp, RestsUntil: r.Until, Needed: r.Needed, Agreed: r.Approvals}
+}
+
+// ReleaseFunding lets the crypto of a sale leave the custodial wallet that its customer named, when the rule about all that
+// leaves allows it, or returns what the sale waits for.
+func (s *Sweeps) ReleaseFunding(ctx context.Context, in OrderInput) (SaleReleaseState, error) {
+	r, err := s.Store.ReleaseSale(ctx, in.OrderID)
+	return saleRelease(r), Failure(ctx, err)
 }
 
 // CancelFundingInput cancels the payment from the customer's wallet.

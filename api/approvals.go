@@ -93,7 +93,7 @@ func (s *server) signalTicket(c *call, object exchange.ApprovalObject, id uuid.U
 
 // The decisions that a token may be for.
 var (
-	approvalObjects = []string{string(exchange.ApproveTransfer), string(exchange.ApproveRefund)}
+	approvalObjects = []string{string(exchange.ApproveTransfer), string(exchange.ApproveRefund), string(exchange.ApproveSale)}
 	approvalActions = []string{string(exchange.Approve), string(exchange.Reject)}
 )
 
@@ -127,7 +127,7 @@ func (s *server) issueToken(c *call) error {
 	f.decimalText("amount", true)
 	asset, flow, err := s.awaiting(c, object, id)
 	if exchange.CodeOf(err) == exchange.CodeNotFound && id != uuid.Nil {
-		f.fail("object_id", "not_found", "is not the id of a transfer or refund that waits for approval")
+		f.fail("object_id", "not_found", "is not the id of a transfer, a refund or an order that waits for approval")
 	} else if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
 		return err
 	}
@@ -140,9 +140,12 @@ func (s *server) issueToken(c *call) error {
 		return err
 	}
 	k.Amount, k.Digest = amount, digest
-	if object == exchange.ApproveRefund {
+	switch object {
+	case exchange.ApproveRefund:
 		_, err = s.Store.IssueRefundTicket(c.ctx, k, c.who)
-	} else {
+	case exchange.ApproveSale:
+		err = s.Store.IssueSaleTicket(c.ctx, k, c.who)
+	case exchange.ApproveTransfer, exchange.ApproveBankPayout: // payouts by bank have no tokens
 		_, err = s.Store.IssueTicket(c.ctx, k, c.who)
 	}
 	if err != nil {
@@ -160,6 +163,10 @@ func (s *server) issueToken(c *call) error {
 
 // awaiting returns the asset of the object that waits for a decision, and the id of the flow that takes the signal.
 func (s *server) awaiting(c *call, object exchange.ApprovalObject, id uuid.UUID) (money.Asset, string, error) {
+	if object == exchange.ApproveSale {
+		o, err := s.Store.Order(c.ctx, store.ViewOf(c.who, exchange.ActApprove), id)
+		return o.Asset, workflows.OffRampID(id), err
+	}
 	if object != exchange.ApproveRefund {
 		t, err := s.Store.Transfer(c.ctx, store.ViewOf(c.who, exchange.ActApprove), id)
 		return t.Amount.Asset(), workflows.TransferID(id), err
@@ -220,9 +227,14 @@ func (s *server) pendingApprovals(c *call) error {
 	if err != nil {
 		return err
 	}
-	total += len(changes) + len(refunds)
+	sales, err := s.Store.PendingSales(c.ctx, c.who.UserID)
+	if err != nil {
+		return err
+	}
+	total += len(changes) + len(refunds) + len(sales)
 	c.fc.Set(headerTotal, strconv.Itoa(total))
-	return c.json(http.StatusOK, map[string]any{ // changes and refunds are few and need no pages
-		"approvals": each(list, pendingWire), "changes": each(changes, changeWire), "refunds": each(refunds, pendingRefundWire), "page_id": page.Number, "page_size": page.Size, "total": total,
+	return c.json(http.StatusOK, map[string]any{ // changes, refunds and sales are few and need no pages
+		"approvals": each(list, pendingWire), "changes": each(changes, changeWire), "refunds": each(refunds, pendingRefundWire),
+		"orders": each(sales, pendingSaleWire), "page_id": page.Number, "page_size": page.Size, "total": total,
 	})
 }

@@ -118,7 +118,7 @@ func TestApprovalTokens(t *testing.T) {
 	ask(set("amount", 10)).blames("/amount type")
 	ask(set("amount", "10.0000001")).blames("/amount precision")
 	ask(set("action", "pay")).blames("/action enum")
-	ask(set("object_type", "order")).blames("/object_type enum")
+	ask(set("object_type", "offer")).blames("/object_type enum")
 	ask(set("object_id", newID())).blames("/object_id not_found")
 	c.do(post, tokensPath, tokenRequest(f), c.sender.auth()).refused(exchange.CodeForbidden)
 

@@ -46,7 +46,7 @@ func exampleTests() []func(*testing.T) {
 		TestTwoOfficersCorrectAnAddress, TestTwoOfficersReleaseTheDatabase, TestFreezeIsPulledByOneAndLiftedByTwo, TestSessionsAreListedAndEnded,
 		TestPasswordIsChanged, TestD1NobodyIsTwoOfficers, TestSellersDecideAboutAnotherAmount,
 		TestInvitationsAreListedAndWithdrawn, TestPasskeysProveTheirUser, TestH9MoneyNeedsAFreshProof, TestH3SquattersAreNotPaid,
-		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOperationsWithoutAnotherExample,
+		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOfficersDecideAboutSalesFromWallets, TestOperationsWithoutAnotherExample,
 	}
 }
 

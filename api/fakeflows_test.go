@@ -317,5 +317,8 @@ func (f *fakeFlows) DecideRefund(ctx context.Context, order, exception, _ uuid.U
 	if err == nil && len(list) == 1 {
 		_, err = f.store.DecideRefund(ctx, list[0].ID, token, action)
 	}
+	if err == nil && len(list) == 0 {
+		_, err = f.store.DecideSale(ctx, order, token, action)
+	}
 	return err
 }

@@ -20,8 +20,8 @@ type RefundFlows interface {
 	KeepDeposit(ctx context.Context, exception uuid.UUID, n exchange.Network) error
 	// CommandReturn sends that flow the id of an operator's recorded decision.
 	CommandReturn(ctx context.Context, exception, command uuid.UUID) error
-	// DecideRefund sends an officer's decision to the flow that owes a refund in crypto: the order's, or, where the
-	// exception is given, the exception's. The token authorises it; the id is that of the request.
+	// DecideRefund sends an officer's decision to the flow that owes a refund in crypto: the order's, which also takes those
+	// about the crypto that a sale takes from a wallet, or, where the exception is given, the exception's. The token authorises it; the id is that of the request.
 	DecideRefund(ctx context.Context, order, exception, id uuid.UUID, action exchange.ApprovalAction, token string) error
 }
 

@@ -33,6 +33,7 @@ type wireOrder struct {
 	CreatedAt         timestamp      `json:"created_at"`
 	UpdatedAt         timestamp      `json:"updated_at"`
 	Retry             string         `json:"retry,omitempty"`
+	ApprovalDigest    string         `json:"approval_digest,omitempty"`
 	DeletedAt         NullableTime   `json:"deleted_at"`
 	MerchantRequestID NullableString `json:"merchant_request_id"`
 	CheckoutRequestID NullableString `json:"checkout_request_id"`
@@ -106,6 +107,9 @@ func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 		EscrowNetwork: nullString(o.EscrowNetwork), EscrowReference: nullString(o.EscrowReference),
 		DepositTxHash: nullString(o.DepositTxHash), DepositConfirms: o.DepositConfirms, DepositDetectedAt: nullTime(o.DepositAt),
 		RefundAddress: nullString(o.RefundAddress), FXRateQuoteID: optID(o.QuoteID), OtherDeposit: otherDepositWire(o),
+	}
+	if reader.Role.Staff() && o.OffRamp() && o.FundWalletID != uuid.Nil {
+		w.ApprovalDigest = o.FundingIntent()
 	}
 	own := o.SoldBy(reader)
 	if !own && exchange.ScopeOf(reader.Role, exchange.ActReadBank) == exchange.ScopeNone {

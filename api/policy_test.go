@@ -244,8 +244,16 @@ func cells() map[string]cell {
 		body := map[string]any{"note": "because"}
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}
 	}
+	var deal uuid.UUID
+	oneSale := func(s scene) uuid.UUID { // of another account; one is enough, as nothing comes of the decisions
+		if deal == uuid.Nil {
+			deal = s.w.sale(s.w.other, s.w.buys.ID).ID
+		}
+		return deal
+	}
 	for _, verb := range []string{"approve", "reject"} {
 		all["POST "+auth+"refunds/{id}/"+verb] = cell{id: func(s scene) uuid.UUID { return s.w.owedBack() }, shared: true, body: decided}
+		all["POST "+auth+"orders/{id}/"+verb] = cell{id: oneSale, shared: true, body: decided}
 	}
 	for _, verb := range []string{"publish", "pause", "resume", "close", "suspend", "unsuspend"} {
 		all["POST "+auth+"offers/{id}/"+verb] = cell{id: draft}

@@ -154,7 +154,7 @@ func freshKey() option { return withKey(newID().String()) }
 // A large refund of shillings waits for a second officer, and its flow is commanded once, when that one has confirmed.
 func TestLargeRefundOfShillingsWaitsForASecond(t *testing.T) {
 	e, late, _ := misfits(t)
-	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 258, two_above = 258 WHERE object_type = 'refund'`)
+	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 258, two_above = 1000000 WHERE object_type = 'refund'`)
 	one, two, x := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), late.Exception
 	e.watch(x.AttemptID)
 	flow, body := "late command "+x.AttemptID.String(), map[string]any{"note": "the payer asks for it"}
@@ -223,7 +223,7 @@ func TestDecisionAboutAnOrderReachesItsFlow(t *testing.T) {
 	o := e.pays(e.person(exchange.RoleCustomer), e.offer(vendor, e.wallet(vendor)).ID, "259", false).Order
 	path, body, flow := ordersPath+"/"+o.ID.String()+"/refund", map[string]any{"note": "nothing works"}, "command "+o.ID.String()
 	e.do(post, path, body, one.auth(), freshKey()).want(http.StatusOK)
-	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 258, two_above = 258 WHERE object_type = 'refund'`)
+	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 258, two_above = 1000000 WHERE object_type = 'refund'`)
 	waits := e.do(post, path, body, one.auth(), freshKey()).want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
 	if waits["change"].(map[string]any)["object_type"] != "order" || e.flows.asked(flow) != 1 {
 		t.Errorf("what waits is %v; flows were notified: %v", waits, e.flows.calls)

@@ -44,10 +44,11 @@ type ApprovalObject string
 const (
 	ApproveTransfer   ApprovalObject = "transfer"
 	ApproveRefund     ApprovalObject = "refund"      // a refund in crypto; by rule, late mobile money goes back up to its first value
+	ApproveSale       ApprovalObject = "order"       // a sale whose crypto leaves a wallet in our custody; the rule is that of transfers
 	ApproveBankPayout ApprovalObject = "bank_payout" // officers confirm that the bank payment was made
 )
 
-// ApprovalObjects lists the types of object that wait for officers.
+// ApprovalObjects lists the types of object that have an approval rule.
 func ApprovalObjects() []ApprovalObject {
 	return []ApprovalObject{ApproveTransfer, ApproveRefund, ApproveBankPayout}
 }

@@ -11,8 +11,8 @@ import (
 func OrderDetails() []string {
 	return []string{
 		WaitNothing, WaitPrompt, WaitPayment, WaitRetry, WaitOutcome, WaitReceipt, WaitScreening, WaitSignature, WaitWatch, WaitFrozen, WaitBroadcast, WaitFinality,
-		WaitDeposit, WaitOtherAmount, WaitDepositFinality, WaitPayout, WaitFloat, WaitSuspended, WaitPayeeDay, WaitBank, WaitBankSecond, WaitOperator, DetailDeclined, DetailExpired,
-		DetailCancelled, DetailUnderpaid, DetailMismatch, DetailRefundOpen,
+		WaitApproval, WaitSecond, WaitRest, WaitDeposit, WaitOtherAmount, WaitDepositFinality, WaitPayout, WaitFloat, WaitSuspended, WaitPayeeDay, WaitBank, WaitBankSecond, WaitOperator, DetailDeclined, DetailExpired,
+		DetailCancelled, DetailRejected, DetailUnderpaid, DetailMismatch, DetailRefundOpen,
 	}
 }
 

@@ -138,7 +138,8 @@ func HappensEvent(pattern string, staff bool) bool {
 var auditOnly = []string{
 	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "device.added", "escrow.requested", "escrow_claim.created", "fiat_currency.create",
 	"fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "fx_quote.replayed", "invitation.accepted", "invitation.created", "invitation.withdrawn", "limits.approval_rule_changed", "limits.destination_rest_changed",
-	"limits.role_changed", "limits.valuation_changed", "login.failed", "momo_breaker.closed", "momo_terms.entered", "order.refund", "order.resolve", "order.retry",
+	"limits.role_changed", "limits.valuation_changed", "login.failed", "momo_breaker.closed", "momo_terms.entered", "order.approve_token_issued", "order.approved", "order.decision_refused", "order.refund",
+	"order.reject_token_issued", "order.rejected", "order.resolve", "order.retry",
 	"order_payout.refused_by_bank", "passkey.added", "passkey.removed", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
 	"refund.rejected", "refund.requested", "security.passkey_cloned", "session.all_revoked", "session.created", "session.revoked", "session.stepped_up", "staff.appointed_by_one_officer",
 	"transfer.approve_token_issued", "transfer.approved", "transfer.decision_refused", "transfer.refund", "transfer.reject_token_issued",

@@ -1,7 +1,10 @@
 package exchange
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,6 +56,7 @@ type Release struct {
 	Exempt      Exemption // empty when it counts
 	Value       money.Amount
 	OpenedAt    time.Time
+	Digest      string    // of the terms that officers approve, for the crypto of a sale
 	Officers    int       // who must approve, when it was judged last
 	RestsUntil  time.Time // zero when the destination does not rest
 	PassedAt    time.Time
@@ -125,4 +129,30 @@ func JudgeRelease(f ReleaseFacts) ReleaseVerdict {
 	}
 	v.Pass = f.Approved >= v.Officers && v.Until.IsZero()
 	return v
+}
+
+// SaleRelease is what a sale from a wallet in our custody waits for before its crypto may leave.
+type SaleRelease struct {
+	Order     Order
+	Passed    bool
+	GivenUp   bool      // the payment from the wallet was given up, by a refusal or a cancellation
+	Until     time.Time // end of the rest of a new payee; zero when it does not rest
+	Needed    int
+	Approvals int
+}
+
+// FundingIntent is the hash of everything about a sale from a wallet in our custody that an approval covers.
+func (o Order) FundingIntent() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "kivuko sale v1\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n", o.ID, o.CustomerID, o.Network, o.Asset, o.Price.Crypto, o.FundWalletID, o.EscrowAddress,
+		o.Price.Fiat, o.PaymentMethod, o.Payee())
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Payee is the number or the account that gets the shillings of a sale.
+func (o Order) Payee() string {
+	if o.PaymentMethod == PaymentMethodMomo {
+		return o.PaymentPhone.Digits()
+	}
+	return o.Beneficiary.AccountNumber
 }

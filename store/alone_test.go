@@ -88,7 +88,7 @@ func TestD10BankPayoutsAreSummed(t *testing.T) {
 	x := banking(t)
 	storetest.Exec(t, x.s, `UPDATE approval_rules SET one_above = 2000, two_above = 2000 WHERE object_type = 'bank_payout'`)
 	const first = `SELECT release_officers(r, now()) FROM releases r WHERE r.object_id = $1`
-	const another = `SELECT release_officers(jsonb_populate_record(r, '{"id": "0192f0a0-0000-7000-8000-00000000000d"}'), now()) FROM releases r WHERE r.object_id = $1`
+	const another = `SELECT release_officers(jsonb_populate_record(r, '{"id": "0192f0a0-0000-7000-8000-00000000000d", "recipient": "bank:another"}'), now()) FROM releases r WHERE r.object_id = $1`
 	if n := decides[int](t, x.s, first, x.order.ID); n != 1 {
 		t.Errorf("the first of 1,293 shillings needs %d", n)
 	}

@@ -56,19 +56,25 @@ func (s *Store) CancelFunding(ctx context.Context, orderID uuid.UUID, by exchang
 		if _, err := t.lockedOrder(ctx, orderID); err != nil {
 			return struct{}{}, none, err
 		}
-		p, found, err := t.paymentOf(ctx, exchange.ForFunding, orderID)
-		if err != nil || !found || p.Status == exchange.ChainCancelled {
-			return struct{}{}, none, err
-		}
-		if err := t.abandonPayment(ctx, p.ID, "cancelled", by); err != nil {
-			return struct{}{}, none, err
-		}
-		if err := t.endRelease(ctx, exchange.ReleaseFunding, orderID); err != nil {
-			return struct{}{}, none, err
-		}
-		return struct{}{}, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: p.HoldID}}}}, nil
+		free, err := t.cancelFunding(ctx, orderID, by)
+		return struct{}{}, free, err
 	})
 	return err
+}
+
+// cancelFunding does so for a locked order.
+func (t unitTx) cancelFunding(ctx context.Context, orderID uuid.UUID, by exchange.Principal) (exchange.Posting, error) {
+	p, found, err := t.paymentOf(ctx, exchange.ForFunding, orderID)
+	if err != nil || !found || p.Status == exchange.ChainCancelled {
+		return exchange.Posting{}, err
+	}
+	if err := t.abandonPayment(ctx, p.ID, "cancelled", by); err != nil {
+		return exchange.Posting{}, err
+	}
+	if err := t.endRelease(ctx, exchange.ReleaseFunding, orderID); err != nil {
+		return exchange.Posting{}, err
+	}
+	return exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: p.HoldID}}}}, nil
 }
 
 // abandonPayment ends a payment that has no live transaction, so that it never moves anything.

@@ -315,11 +315,12 @@ func (t unitTx) insertSale(ctx context.Context, d saleDraft, by exchange.Princip
 	if err := t.record(ctx, orderRecord("order.opened", by, nil, o)); err != nil || o.FundWalletID == uuid.Nil {
 		return o, p, err
 	}
-	if err := t.releaseFunding(ctx, o); err != nil {
+	crypto, err := t.approveFunding(ctx, o)
+	if err != nil {
 		return o, p, err
 	}
-	crypto, err := t.approveFunding(ctx, o)
 	p.Holds = append(p.Holds, crypto)
+	o, err = t.announceFunding(ctx, o)
 	return o, p, err
 }
 

@@ -36,34 +36,9 @@ func transferRelease(f exchange.Transfer) exchange.Release {
 	return r
 }
 
-// releaseFunding lets the crypto of a sale leave the wallet in our custody that it comes from, or refuses the sale with
-// CodeLimitReached: it counts like a transfer to the payee of the shillings, and has nobody to wait for.
-func (t unitTx) releaseFunding(ctx context.Context, o exchange.Order) error {
-	value, err := t.limitValue(ctx, o.Price)
-	if err != nil {
-		return err
-	}
-	payee := o.PaymentPhone.Digits()
-	if o.PaymentMethod != exchange.PaymentMethodMomo {
-		payee = o.Beneficiary.AccountNumber
-	}
-	_, err = t.announce(ctx, exchange.Release{
-		Purpose: exchange.ReleaseFunding, ObjectID: o.ID, OwnerID: o.CustomerID, Source: o.FundWalletID.String(), RequesterID: o.CustomerID,
-		Recipient: o.PaymentMethod + ":" + payee, Value: value, OpenedAt: o.CreatedAt,
-	})
-	if err != nil {
-		return err
-	}
-	v, err := t.judge(ctx, exchange.ReleaseFunding, o.ID)
-	if err != nil || v.Pass {
-		return err
-	}
-	return exchange.Errorf(exchange.CodeLimitReached, "Together with what else left the account today, the sale is worth more than may leave a wallet without an officer's approval.")
-}
-
 const insertRelease = `
-INSERT INTO releases (id, purpose, object_id, house, owner_id, source, requester_id, recipient, inside, exempt, value, opened_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+INSERT INTO releases (id, purpose, object_id, house, owner_id, source, requester_id, recipient, inside, exempt, value, opened_at, digest)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
 // announce writes the release of an object that was just opened, and returns what it needs as things are. From now on it
 // counts in the running sums of others.
@@ -74,7 +49,7 @@ func (t unitTx) announce(ctx context.Context, r exchange.Release) (exchange.Rele
 		return none, err
 	}
 	err = t.One(ctx, insertRelease, r.ID, r.Purpose, r.ObjectID, r.House, nullID(r.OwnerID), r.Source, nullID(r.RequesterID), r.Recipient, r.Inside, r.Exempt,
-		r.Value.Decimal(), r.OpenedAt)
+		r.Value.Decimal(), r.OpenedAt, r.Digest)
 	if err != nil {
 		return none, err
 	}
@@ -130,7 +105,7 @@ const lockSums = `SELECT lock_release(r) FROM releases r WHERE r.id = $1`
 
 const releaseFacts = `
 SELECT r.id, r.purpose, r.object_id, r.house, r.owner_id, coalesce(r.source, '') AS source, r.requester_id, r.recipient, r.inside, r.exempt,
-    r.value||' KES' AS value, r.opened_at, r.officers, r.rests_until, r.passed_at, release_approvals(r) AS approved, $2::timestamptz AS now,
+    r.value||' KES' AS value, r.opened_at, r.digest, r.officers, r.rests_until, r.passed_at, release_approvals(r) AS approved, $2::timestamptz AS now,
     s.source||' KES' AS "sums.source", s.owner||' KES' AS "sums.owner", s.requester||' KES' AS "sums.requester", s.recipient||' KES' AS "sums.recipient",
     a.one_above||' KES' AS "rule.one_above", a.two_above||' KES' AS "rule.two_above", release_least(r) AS least,
     p.rest_above||' KES' AS "rest.above", CASE y.rests WHEN '' THEN p.rest_seconds::bigint * 1000000000 ELSE 0 END AS "rest.for", release_known(r) AS known

@@ -154,3 +154,82 @@ func TestD16LargestRefundsTakeThree(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A transfer never needs fewer officers than its sender was told when it was opened.
+func TestNeverFewerThanAtOpening(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "1000")
+	p.without(t, "15000", "30000") // a unit counts as 150 shillings
+	first := p.goes(t, "120", elsewhere(t))
+	second := p.goes(t, "120", elsewhere(t))
+	if first.ApprovalsRequired != 1 || second.ApprovalsRequired != 2 {
+		t.Fatalf("they need %d and %d", first.ApprovalsRequired, second.ApprovalsRequired)
+	}
+	if _, err := storetest.CancelTransfer(t.Context(), p.store, first.ID, storetest.PrincipalOf(p.sender)); err != nil {
+		t.Fatal(err)
+	}
+	if second = p.approve(t, second, p.officers[0]); second.Status != exchange.TransferPending || second.ApprovalsRequired != 2 {
+		t.Errorf("after one approval the second is %s and needs %d", second.Status, second.ApprovalsRequired)
+	}
+	_, err := storetest.Owner(t, p.store).ExecContext(t.Context(), `UPDATE releases SET officers = 0, passed_at = now() WHERE object_id = $1`, second.ID)
+	if sqlState(err) != "KV006" {
+		t.Errorf("past the code: %v", err)
+	}
+}
+
+// D16: a refund in crypto whose payment was approved is judged again when it is signed.
+func TestD16CryptoRefundsAreJudgedAtTheSignature(t *testing.T) {
+	t.Parallel()
+	x := taken(t)
+	x.says(t)
+	x.refuses(t, false)
+	x.noCoolOff(t)
+	r := x.opensRefund(t)
+	s, err := x.s.ApproveRefundPayment(t.Context(), r.ID)
+	if err != nil || s.Wait != exchange.RefundReady || s.Needed != 0 {
+		t.Fatalf("it stands at %+v, %v", s, err)
+	}
+	const fault = `SELECT refund_fault(p) FROM chain_payments p WHERE p.purpose = 'refund'`
+	if said := decides[string](t, x.s, fault); said != "" {
+		t.Errorf("before: %q", said)
+	}
+	storetest.Exec(t, x.s, `UPDATE approval_rules SET one_above = 100, two_above = 100000 WHERE object_type = 'refund'`)
+	if said := decides[string](t, x.s, fault); said != "too few officers approved" {
+		t.Errorf("afterwards: %q", said)
+	}
+}
+
+// A release leaves the sums only when nothing of its object is on its way.
+func TestReleaseEndsOnlyWithItsObject(t *testing.T) {
+	t.Parallel()
+	const end = `UPDATE releases SET ended_at = now() WHERE purpose = 'payout'; SET CONSTRAINTS ALL IMMEDIATE`
+	x := owing(t)
+	a := x.begun(t, 1)
+	if state := x.past(t.Context(), t, end); state != "KV001" {
+		t.Errorf("while a payout is made: %q", state)
+	}
+	if _, err := x.s.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee}); err != nil {
+		t.Fatal(err)
+	}
+	if state := x.past(t.Context(), t, end); state != "" {
+		t.Errorf("after its refusal: %q", state)
+	}
+	y := banking(t)
+	if state := y.past(t.Context(), t, end); state != "KV001" {
+		t.Errorf("while the bank pays: %q", state)
+	}
+}
+
+// A release passes only while its object has the terms that it was written with.
+func TestReleaseKeepsItsTerms(t *testing.T) {
+	t.Parallel()
+	x := &sale{s: storetest.New(t)}
+	underpaid(t, x.s)
+	if state := x.past(t.Context(), t, `UPDATE releases SET passed_at = now()`); state != "" {
+		t.Errorf("as it is: %q", state)
+	}
+	storetest.Exec(t, x.s, `SET session_replication_role = replica; UPDATE refunds SET payee_confirmed = true; SET session_replication_role = origin`)
+	if state := x.past(t.Context(), t, `UPDATE releases SET passed_at = now()`); state != "KV002" {
+		t.Errorf("to a payee whom an officer chose: %q", state)
+	}
+}

@@ -390,59 +390,6 @@ func TestD8OffersStayNearTheMarket(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
-// D8: the database funds no sale from a wallet in our custody that the rule has not released.
-func TestD8UnreleasedSalesAreNotFunded(t *testing.T) {
-	t.Parallel()
-	s := started(t)
-	m := storetest.NewSellers(t, s)
-	storetest.Deposit(t, s, m.CustomerWallet.ID, usdt("100"))
-	storetest.Gas(t, s, m.CustomerWallet.ID, trx("60"))
-	if _, err := storetest.OpenOffRamp(t.Context(), s, fromWallet(t, m), storetest.PrincipalOf(m.Customer)); err != nil {
-		t.Fatal(err)
-	}
-	const fault = `SELECT funding_fault(p) FROM chain_payments p WHERE p.purpose = 'funding'`
-	if said := decides[string](t, s, fault); said != "" {
-		t.Errorf("released: %q", said)
-	}
-	storetest.Exec(t, s, `ALTER TABLE releases DISABLE TRIGGER USER`)
-	storetest.Exec(t, s, `UPDATE releases SET passed_at = NULL`)
-	if said := decides[string](t, s, fault); said != "it is not released" {
-		t.Errorf("not released: %q", said)
-	}
-}
-
-// D8: a sale from a wallet in our custody counts like a transfer to the payee of its shillings. It can't carry out in parts,
-// or beside transfers, what a transfer would need officers for.
-func TestD8SalesFromAWalletCountWithWhatElseLeaves(t *testing.T) {
-	t.Parallel()
-	s := started(t)
-	m := storetest.NewSellers(t, s)
-	storetest.Deposit(t, s, m.CustomerWallet.ID, usdt("100"))
-	storetest.Gas(t, s, m.CustomerWallet.ID, trx("60"))
-	p := purse{store: s, sender: m.Customer, wallet: m.CustomerWallet}
-	p.without(t, "3500", "30000")
-	by := storetest.PrincipalOf(m.Customer)
-	o, err := storetest.OpenOffRamp(t.Context(), s, fromWallet(t, m), by) // 1,500 shillings
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f := p.goes(t, "10", elsewhere(t)); f.Status != exchange.TransferQueued {
-		t.Fatalf("a transfer beside the sale is %s", f.Status)
-	}
-	_, err = storetest.OpenOffRamp(t.Context(), s, fromWallet(t, m), by)
-	wantFault(t, err, exchange.CodeLimitReached)
-	if err := s.CancelFunding(t.Context(), o.ID, by); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.CloseOffRamp(t.Context(), o.ID, exchange.DetailCancelled, exchange.Asked{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := storetest.OpenOffRamp(t.Context(), s, fromWallet(t, m), by); err != nil {
-		t.Errorf("after the first sale was cancelled: %v", err)
-	}
-	wantBooks(t, s)
-}
-
 // H8: accounts that anybody may open use up no more than their share of the escrow pool, and an address that saw no money
 // rests shortly.
 func TestH8UnverifiedAccountsDontExhaustThePool(t *testing.T) {

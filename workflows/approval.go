@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"github.com/google/uuid"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/exchange"
@@ -13,14 +12,18 @@ import (
 // A token is in the history of the flow. It is encrypted there like every payload, and it is valid for one use and for
 // minutes, so that a later reader of the history can't decide with it.
 type approvalHandler[Ack any] struct {
-	admit func(ApprovalRef) error // refuses updates while the object does not wait for a decision, and will not soon
-	idle  func() error            // refuses signals while there is no object; nil where there always is one
-	about func() uuid.UUID        // the object's id
-	// prove applies a decision about the object, and note records one without proof for the auditor.
-	prove    func(ctx workflow.Context, object uuid.UUID, action exchange.ApprovalAction, token string) (Ack, error)
-	note     func(workflow.Context, uuid.UUID, exchange.ApprovalAction, exchange.ApprovalChannel, exchange.Code) error
-	commands *commands // whose details show what was refused
-	refused  int       // signals without a valid token
+	admit    func(ApprovalRef) error // refuses updates while the object does not wait for a decision, and will not soon
+	idle     func() error            // refuses signals while there is no object; nil where there always is one
+	about    func() decidable[Ack]   // the object, which may have changed when a decision is applied
+	commands *commands               // whose details show what was refused
+	refused  int                     // signals without a valid token
+}
+
+// decidable is an object that officers decide about.
+type decidable[Ack any] interface {
+	// prove applies a decision, and note records one without proof for the auditor.
+	prove(ctx workflow.Context, action exchange.ApprovalAction, token string) (Ack, error)
+	note(ctx workflow.Context, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error
 }
 
 // maxRefused bounds the signals without a valid token that a flow checks. More of them would only lengthen the history;
@@ -68,11 +71,11 @@ func (d *approvalHandler[Ack]) listen(ctx workflow.Context, action exchange.Appr
 // decide proves a decision and applies it. A decision without proof changes nothing and is recorded for the auditor.
 func (d *approvalHandler[Ack]) decide(ctx workflow.Context, action exchange.ApprovalAction, channel exchange.ApprovalChannel, ref ApprovalRef) (Ack, error) {
 	object := d.about()
-	ack, err := d.prove(ctx, object, action, ref.Token)
+	ack, err := object.prove(ctx, action, ref.Token)
 	if err == nil {
 		return ack, nil
 	}
-	if err := d.note(ctx, object, action, channel, exchange.CodeOf(AsExchangeError(err))); err != nil {
+	if err := object.note(ctx, action, channel, exchange.CodeOf(AsExchangeError(err))); err != nil {
 		workflow.GetLogger(ctx).Error("a decision without proof could not be recorded", "error", err)
 	}
 	return ack, passOn(err)

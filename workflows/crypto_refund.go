@@ -38,8 +38,8 @@ type cryptoRefund struct {
 // run ends when the crypto was returned, or when the receipt of the payout settled the refund.
 func (b *cryptoRefund) run(ctx workflow.Context) {
 	b.began = workflow.Now(ctx)
-	b.approvals.back = b
-	defer func() { b.approvals.back = nil }()
+	b.approvals.about = b
+	defer func() { b.approvals.about = nil }()
 	for {
 		b.woken = false
 		in := activities.ChainRefundInput{RefundID: b.refundID}
@@ -189,43 +189,43 @@ func (b *cryptoRefund) card(waits string, until time.Time) card {
 	return c
 }
 
-// refundApprovals receives the officers' decisions about the crypto refund that a flow owes.
+// refundApprovals receives the officers' decisions about what a flow waits with for them: a refund in crypto, or a sale from a
+// custodial wallet.
 type refundApprovals struct {
-	back *cryptoRefund // nil while no refund waits
+	about decidable[RefundAck] // nil while nothing waits
 }
 
-// open registers the handlers. It is called before the first wait of a flow that may owe crypto.
+// open registers the handlers. It is called before the first wait of a flow that may wait for officers.
 func (d *refundApprovals) open(h *handlers, c *commands) {
 	idle := func() error {
-		if d.back == nil {
-			return refuse(exchange.CodeStateConflict, "No crypto refund waits for a decision.")
+		if d.about == nil {
+			return refuse(exchange.CodeStateConflict, "Nothing waits for an officer's decision.")
 		}
 		return nil
 	}
 	(&approvalHandler[RefundAck]{
-		commands: c, idle: idle, prove: d.prove, note: noteRefundDecision,
+		commands: c, idle: idle,
 		admit: func(ApprovalRef) error { return idle() },
-		about: func() uuid.UUID { return d.back.refundID },
+		about: func() decidable[RefundAck] { return d.about },
 	}).open(h)
 }
 
-func (d *refundApprovals) prove(ctx workflow.Context, refund uuid.UUID, action exchange.ApprovalAction, token string) (RefundAck, error) {
-	back := d.back // which may have ended when the answer comes
-	in := activities.DecideRefundInput{RefundID: refund, Action: action, Token: token}
+func (b *cryptoRefund) prove(ctx workflow.Context, action exchange.ApprovalAction, token string) (RefundAck, error) {
+	in := activities.DecideRefundInput{RefundID: b.refundID, Action: action, Token: token}
 	s, err := step(ctx, database, "Prove the officer's decision", chainRefunds.DecideRefund, in)
 	if err != nil {
 		return RefundAck{}, err
 	}
-	back.wake()
+	b.wake()
 	return RefundAck{Status: s.Status, Wait: s.Wait, Needed: s.Needed, Agreed: s.Agreed}, nil
 }
 
-func noteRefundDecision(ctx workflow.Context, refund uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error {
+func (b *cryptoRefund) note(ctx workflow.Context, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error {
 	return do(ctx, database, "Record a decision without proof", chainRefunds.RecordRefusedRefundDecision,
-		activities.RefusedRefundDecisionInput{RefundID: refund, Action: action, Channel: channel, Code: code})
+		activities.RefusedRefundDecisionInput{RefundID: b.refundID, Action: action, Channel: channel, Code: code})
 }
 
-// RefundAck is the answer to a decision about a refund: the refund's state.
+// RefundAck is the answer to a decision: the refund's state, or how many officers agreed that a sale may go on.
 type RefundAck struct {
 	Status exchange.RefundStatus `json:"status,omitempty"`
 	Wait   exchange.RefundWait   `json:"wait,omitempty"`

@@ -48,7 +48,7 @@ func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
 	if f.refusal != nil {
 		return f.finish(ctx)
 	}
-	if f.sale.FundFromID != uuid.Nil {
+	if f.sale.FundFromID != uuid.Nil && f.released(ctx) {
 		f.fund(ctx)
 	}
 	f.collect(ctx)

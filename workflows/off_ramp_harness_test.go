@@ -59,6 +59,7 @@ func newSale(t testing.TB) *saleHarness {
 	w.env.RegisterActivity(&activities.Sweeps{Store: w.store})
 	w.env.RegisterActivity(&activities.ChainRefunds{Store: w.store})
 	w.env.RegisterActivity(&activities.Bank{Store: w.store})
+	w.env.RegisterActivity(&activities.Approvals{Store: w.store})
 	return w
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -27,7 +26,7 @@ func (f *transfer) handlers(ctx workflow.Context) error {
 	h.update(UpdatePayload, "An officer requests the transaction of a cold wallet, to sign it offline.", apart(f.onPayload), cold)
 	h.update(UpdateImport, "An officer imports the transaction of a cold wallet, signed offline.", apart(f.onImport), cold)
 	(&approvalHandler[TransferAck]{
-		commands: f.commands, prove: f.prove, note: noteDecision, about: func() uuid.UUID { return id },
+		commands: f.commands, about: func() decidable[TransferAck] { return f },
 		admit: func(ApprovalRef) error { return f.admitDecision() },
 	}).open(h)
 	return h.err
@@ -42,8 +41,8 @@ func (f *transfer) admitDecision() error {
 	return refuse(exchange.CodeStateConflict, "The transfer does not wait for a decision.")
 }
 
-func (f *transfer) prove(ctx workflow.Context, id uuid.UUID, action exchange.ApprovalAction, token string) (TransferAck, error) {
-	in := activities.DecideInput{TransferID: id, Action: action, Token: token}
+func (f *transfer) prove(ctx workflow.Context, action exchange.ApprovalAction, token string) (TransferAck, error) {
+	in := activities.DecideInput{TransferID: f.transferID, Action: action, Token: token}
 	s, err := step(ctx, database, "Prove the officer's decision", approvals.DecideTransfer, in)
 	if err != nil {
 		return TransferAck{}, err
@@ -52,9 +51,9 @@ func (f *transfer) prove(ctx workflow.Context, id uuid.UUID, action exchange.App
 	return TransferAck{Status: s.Status, Detail: s.Detail}, nil
 }
 
-func noteDecision(ctx workflow.Context, transfer uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error {
+func (f *transfer) note(ctx workflow.Context, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error {
 	return do(ctx, database, "Record a decision without proof", approvals.RecordRefusedDecision,
-		activities.RefusedDecisionInput{TransferID: transfer, Action: action, Channel: channel, Code: code})
+		activities.RefusedDecisionInput{TransferID: f.transferID, Action: action, Channel: channel, Code: code})
 }
 
 func (f *transfer) onOpen(ctx workflow.Context) (TransferOpened, error) {

@@ -62,6 +62,10 @@ func (r transferRows) Decide(ctx context.Context, id uuid.UUID, token string, ac
 	return r.around("Decide", func() (exchange.Transfer, error) { return r.w.store.Decide(ctx, id, token, action) })
 }
 
+func (r transferRows) DecideSale(ctx context.Context, id uuid.UUID, token string, action exchange.ApprovalAction) (exchange.SaleRelease, error) {
+	return r.w.store.DecideSale(ctx, id, token, action)
+}
+
 func (r transferRows) Acting(ctx context.Context, a exchange.Asked) (exchange.Principal, error) {
 	return r.w.store.Acting(ctx, a)
 }

@@ -20,6 +20,9 @@ func decisionRows() []row {
 		{"AddressRefund/*/*", "flows", saleScenario{scene: refundAddressed, judgement: refundAgreed}.scenario},
 		{"DecideRefund/*/*", "flows", saleScenario{scene: refundDecided, judgement: saleGivenBack}.scenario},
 		{"RecordRefusedRefundDecision/*/*", "flows", saleScenario{scene: refundPretended, judgement: refundAgreed}.scenario},
+		{"ReleaseFunding/*/*", "flows", saleScenario{scene: saleWaiting, judgement: saleApproved}.scenario},
+		{"DecideSale/*/*", "flows", saleScenario{scene: saleDecided, judgement: salePaid}.scenario},
+		{"RecordRefusedSaleDecision/*/*", "flows", saleScenario{scene: salePretended, judgement: saleApproved}.scenario},
 		{"CheckLatePayout/DoubtPayout#?/*", "momo", saleScenario{scene: payoutClaimed, judgement: claimDismissed}.scenario},
 		{"DismissClaim/*/*", "flows", saleScenario{scene: claimBeingDismissed, judgement: refundAgreed}.scenario},
 		{"KeepPayout/*/*", "momo", saleScenario{scene: payoutKept, judgement: salePaidLate}.scenario},
@@ -59,6 +62,54 @@ func refundDecided(t *testing.T, w *harness, b *saleScenario, tr *trial, arm fun
 	asSeen := seen(t, w.as(t, secondOfficer), path)
 	arm()
 	tr.background(t, w.as(t, secondOfficer), path, uuid.NewString(), asSeen, nil)
+}
+
+// saleWaiting opens a sale from the customer's custodial wallet that needs an officer.
+func saleWaiting(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
+	w.approvalRule(t, ruleOne, ruleTwo)
+	defer w.approvalRule(t, seededOne, ruleTwo)
+	saleFunded(t, w, b, tr, arm)
+}
+
+// saleAsked waits until it waits.
+func saleAsked(t *testing.T, w *harness, b *saleScenario, tr *trial) {
+	t.Helper()
+	saleWaiting(t, w, b, tr, func() {})
+	eventually(t, "the sale waits for an officer", func() error {
+		var detail string
+		err := w.db.QueryRowContext(t.Context(), `SELECT status_detail FROM orders WHERE id = $1`, tr.order.ID).Scan(&detail)
+		if err == nil && detail != exchange.WaitApproval {
+			err = errors.New("it waits for " + detail)
+		}
+		return err
+	})
+}
+
+// saleApproved makes an officer approve the sale, whose payee is then paid once.
+func saleApproved(t *testing.T, w *harness, b *saleScenario, tr *trial) {
+	t.Helper()
+	path := "/api/v1/auth/orders/" + tr.order.ID.String() + "/approve"
+	eventually(t, "the officer's approval is counted", func() error {
+		return w.operator(t).Decide(t.Context(), path, uuid.NewString(), nil, nil)
+	})
+	salePaid(t, w, b, tr)
+}
+
+func saleDecided(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
+	saleAsked(t, w, b, tr)
+	path := "/api/v1/auth/orders/" + tr.order.ID.String() + "/approve"
+	asSeen := seen(t, w.operator(t), path)
+	arm()
+	tr.background(t, w.operator(t), path, uuid.NewString(), asSeen, nil)
+}
+
+// salePretended sends a decision about the sale without a valid token.
+func salePretended(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
+	saleAsked(t, w, b, tr)
+	arm()
+	if err := w.temporal.SignalWorkflow(t.Context(), workflows.OffRampID(tr.order.ID), "", workflows.SignalApprove, map[string]any{"token": "made up"}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // refundPretended sends a decision without a valid token.

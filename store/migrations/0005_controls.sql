@@ -133,7 +133,7 @@ CREATE TABLE approval_tokens (
     id          uuid            PRIMARY KEY,
     token_hash  bytea           NOT NULL CHECK (octet_length(token_hash) = 32),
     officer_id  uuid            NOT NULL REFERENCES users (id),
-    object_type text            NOT NULL CHECK (object_type IN ('transfer', 'refund')),
+    object_type text            NOT NULL CHECK (object_type IN ('transfer', 'refund', 'order')),
     object_id   uuid            NOT NULL,
     action      text            NOT NULL CHECK (action IN ('approve', 'reject')),
     asset       asset           NOT NULL,
@@ -158,7 +158,7 @@ CALL set_once('approval_tokens', 'used_at');
 CREATE TABLE approvals (
     id           uuid        PRIMARY KEY,
     token_id     uuid        NOT NULL REFERENCES approval_tokens (id),
-    object_type  text        NOT NULL CHECK (object_type IN ('transfer', 'refund')),
+    object_type  text        NOT NULL CHECK (object_type IN ('transfer', 'refund', 'order')),
     object_id    uuid        NOT NULL,
     officer_id   uuid        NOT NULL REFERENCES users (id),
     requester_id uuid        REFERENCES users (id),

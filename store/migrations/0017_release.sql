@@ -74,6 +74,7 @@ CREATE TABLE releases (
     exempt       text            NOT NULL REFERENCES release_exemptions (exempt),
     value        zero_or_more    NOT NULL,
     opened_at    timestamptz     NOT NULL,
+    digest       text            NOT NULL DEFAULT '', -- of the terms that officers approve, where the object has no column for it
     at_opening   int             NOT NULL DEFAULT 0, -- the officers that it needed when it was opened, set by the trigger; it never needs fewer
     officers     int             NOT NULL DEFAULT 0 CHECK (officers BETWEEN 0 AND 2),
     rests_until  timestamptz,
@@ -81,6 +82,7 @@ CREATE TABLE releases (
     passed_in    xid8,           -- the transaction that let it pass, set by the trigger
     ended_at     timestamptz, -- when its object ended and moved nothing, or goes on with another release
     counts_until timestamptz     NOT NULL DEFAULT 'infinity', -- set by the trigger
+    CONSTRAINT releases_digest CHECK (char_length(digest) = CASE purpose WHEN 'funding' THEN 64 ELSE 0 END),
     CONSTRAINT releases_owner CHECK (NOT house OR owner_id IS NULL)
 );
 CREATE UNIQUE INDEX releases_object_key ON releases (object_id, purpose) WHERE ended_at IS NULL;
@@ -93,7 +95,7 @@ CREATE INDEX releases_recipient_idx ON releases (recipient, counts_until) INCLUD
 CREATE INDEX releases_known_idx ON releases (recipient, opened_at);
 CALL never_removed('releases');
 CALL same_columns('releases',
-    'id, purpose, object_id, house, owner_id, source, requester_id, recipient, inside, exempt, value, opened_at, at_opening');
+    'id, purpose, object_id, house, owner_id, source, requester_id, recipient, inside, exempt, value, opened_at, digest, at_opening');
 CALL set_once('releases', 'passed_at, ended_at');
 CREATE TRIGGER releases_judged BEFORE INSERT OR UPDATE ON releases FOR EACH ROW EXECUTE FUNCTION check_release();
 CREATE CONSTRAINT TRIGGER releases_ended AFTER UPDATE ON releases DEFERRABLE INITIALLY DEFERRED FOR EACH ROW

@@ -18,6 +18,11 @@ BEGIN
                 AND NEW.officer_id IS DISTINCT FROM o.customer_id AND NEW.officer_id IS DISTINCT FROM o.vendor_id) THEN
         RAISE EXCEPTION 'approval % does not fit its refund', NEW.id USING ERRCODE = 'KV004';
     END IF;
+    IF NEW.object_type = 'order' AND NOT EXISTS (SELECT FROM releases r JOIN orders o ON o.id = r.object_id WHERE r.purpose = 'funding' AND r.object_id = NEW.object_id
+            AND r.digest = NEW.digest AND r.passed_at IS NULL AND r.ended_at IS NULL AND r.requester_id = NEW.requester_id
+            AND o.status = 'pending' AND NEW.officer_id NOT IN (o.customer_id, o.vendor_id)) THEN
+        RAISE EXCEPTION 'approval % does not fit its order', NEW.id USING ERRCODE = 'KV004';
+    END IF;
     IF NOT EXISTS (SELECT FROM users u WHERE u.id = NEW.officer_id AND u.is_active AND u.role IN ('treasury', 'admin')) THEN
         RAISE EXCEPTION 'the officer of approval % may not approve', NEW.id USING ERRCODE = 'KV004';
     END IF;

@@ -41,7 +41,8 @@ BEGIN
                 AND least(NEW.passed_at, clock_timestamp()) < make_interval(secs => rest.rest_seconds) + release_known(NEW) THEN
             needed := 2;
         END IF;
-        IF release_approvals(NEW) < greatest(needed, NEW.officers) THEN
+        IF release_approvals(NEW) < greatest(needed, NEW.officers) OR EXISTS (SELECT FROM approvals a WHERE NEW.purpose = 'funding'
+                AND a.object_type = 'order' AND a.object_id = NEW.object_id AND a.action = 'reject' AND a.digest = NEW.digest) THEN
             RAISE EXCEPTION 'release % of % % lacks officers', NEW.id, NEW.purpose, NEW.object_id USING ERRCODE = 'KV006';
         END IF;
         NEW.passed_in := pg_current_xact_id();
