@@ -105,7 +105,8 @@ func TestPayoutsBeginOnlyReleased(t *testing.T) {
 	x := owing(t)
 	const begin = `UPDATE order_payouts SET status = 'processing', version = version + 1;`
 	const insert = `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, hold_id, created_at)
-		SELECT gen_random_uuid(), 'payout', 'order', id, 'daraja', 'created', asset, amount, phone, 'Payout', gen_random_uuid(), now() FROM order_payouts`
+		SELECT gen_random_uuid(), 'payout', 'order', id, 'daraja', 'created', asset, amount, phone,
+			(SELECT payment_reference FROM orders o WHERE o.id = order_payouts.id), gen_random_uuid(), now() FROM order_payouts`
 	if state := x.past(t.Context(), t, begin+insert); state != "KV006" {
 		t.Errorf("not released: %s", state)
 	}
