@@ -29,6 +29,8 @@ type PayoutStore interface {
 	FailPayout(ctx context.Context, of exchange.MomoObject, code string) (exchange.Payable, error)
 	// SettlePayout ends a payout by a receipt that an officer found: of the attempt, or of a payment by other means.
 	SettlePayout(ctx context.Context, of exchange.MomoObject, attemptID uuid.UUID, o exchange.Observation, by exchange.Principal) error
+	// BookLostPayout books a payout that was made before the database was put back, by the receipt that two officers attested.
+	BookLostPayout(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt, receipt string) error
 	// PayoutStopped reports whether nothing may be sent for an object now, not even a payout that was begun.
 	PayoutStopped(ctx context.Context, of exchange.MomoObject, provider string) (bool, error)
 	// DoubtPayout records that a source claims that a refused payout was made, so that no other begins, or that the operator
@@ -395,6 +397,8 @@ type SettlePayoutInput struct {
 	Object    exchange.MomoObject `json:"object"`
 	AttemptID uuid.UUID           `json:"attempt_id,omitzero"`
 	Proof     Proof               `json:"proof"`
+	// Lost says that the payout has no attempt that may have paid it: only one that a put-back database lost is booked then.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // SettlePayout completes a payout by command. The command's note is the receipt: of the payout, or, for a refund that waits
@@ -403,6 +407,9 @@ func (p *Payouts) SettlePayout(ctx context.Context, in SettlePayoutInput) error 
 	ctx, stop := heartbeat(ctx)
 	defer stop()
 	o, err := p.attested(ctx, in.Object, in.Proof)
+	if err == nil && in.Lost {
+		return Failure(ctx, p.bookLost(ctx, in.Object, o.Receipt))
+	}
 	if err == nil && in.AttemptID == uuid.Nil {
 		in.AttemptID, err = p.toSettle(ctx, in.Object)
 	}
@@ -413,6 +420,17 @@ func (p *Payouts) SettlePayout(ctx context.Context, in SettlePayoutInput) error 
 		}
 	}
 	return Failure(ctx, err)
+}
+
+// bookLost books a payout that was made before the database was put back, as the object's next attempt. It sends nothing.
+func (p *Payouts) bookLost(ctx context.Context, of exchange.MomoObject, receipt string) error {
+	_, try, err := p.latest(ctx, of.ID, 1)
+	if err != nil {
+		return err
+	}
+	return p.Store.BookLostPayout(ctx, of, exchange.PaymentAttempt{
+		ID: PayoutID(of.ID, try+1), Provider: p.Provider, Status: exchange.AttemptCreated, CreatedAt: p.Now(),
+	}, receipt)
 }
 
 // toSettle returns the open attempt of an object, or else the newest one: an earlier one was refused, so its receipt can't

@@ -35,6 +35,11 @@ type releaseDoc struct {
 	Booked     string `json:"booked"`
 	Held       string `json:"held"`
 	Difference string `json:"difference"`
+	// What is sent after the release: the payouts that are owed by mobile money, with their sum, and how many of their flows
+	// are parked. A payout that was made before must not be among them.
+	Owed       int    `json:"owed"`
+	OwedAmount string `json:"owed_amount"`
+	Parked     int    `json:"parked"`
 	Note       string `json:"note"`
 }
 
@@ -53,6 +58,22 @@ type release struct {
 
 const newestReport = `SELECT ticket, utility||' KES' AS utility, booked||' KES' AS booked, held||' KES' AS held, difference||' KES' AS difference
 FROM float_reports WHERE received_at >= $1 ORDER BY received_at DESC LIMIT 1`
+
+// readOwed is what is owed by mobile money and was not sent: neither an attempt of it may have paid, nor did two officers attest
+// its payout.
+const readOwed = `
+WITH owed AS (
+    SELECT p.id, p.id AS order_id, p.amount FROM order_payouts p WHERE p.rail = 'momo' AND p.status IN ('pending', 'refused')
+    UNION ALL SELECT f.id, f.order_id, f.amount FROM refunds f WHERE f.rail = 'momo' AND f.status IN ('pending', 'failed', 'needs_review'))
+SELECT count(*) AS owed, coalesce(sum(o.amount), 0)||' KES' AS amount,
+    count(*) FILTER (WHERE EXISTS (SELECT FROM parked_flows k WHERE k.object_id IN (o.id, o.order_id))) AS parked
+FROM owed o WHERE NOT EXISTS (SELECT FROM payout_attestations w WHERE w.lost AND w.object_id = o.id)`
+
+type owedRow struct {
+	Owed   int
+	Amount money.Amount
+	Parked int
+}
 
 // ProposeRelease proposes that requests to the mobile money operator go out from this database, which is another one than
 // before. It takes effect when a second officer confirms it. Both compare the operator's statement with the books first: every
@@ -79,10 +100,14 @@ func (s *Store) ProposeRelease(ctx context.Context, note string, by exchange.Pri
 			return exchange.Errorf(exchange.CodeStateConflict, "The mobile money operator has not reported our balances yet. The books are compared with its report.")
 		}
 		f := reports[0]
-		var err error
+		var owed owedRow
+		err := t.Get(ctx, &owed, readOwed)
+		if err != nil {
+			return err
+		}
 		waits, err = t.propose(ctx, exchange.ControlDatabaseRelease, uuid.Nil, releaseWas{r.Last}, releaseDoc{
 			Database: r.Here, Report: f.Ticket, Utility: plain(f.Utility), Booked: plain(f.Booked), Held: plain(f.Held), Difference: plain(f.Difference),
-			Note: clip(note, maxControlNote),
+			Owed: owed.Owed, OwedAmount: plain(owed.Amount), Parked: owed.Parked, Note: clip(note, maxControlNote),
 		}, by)
 		return err
 	})

@@ -67,8 +67,9 @@ func TestD4_NothingIsSentFromADatabaseThatWasPutBack(t *testing.T) {
 	if err != nil || c.Kind != exchange.ControlDatabaseRelease {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	var shown map[string]string
-	if err := json.Unmarshal(c.Change, &shown); err != nil || shown["report"] != "AG_release" || shown["utility"] != "1000" || shown["difference"] == "" {
+	var shown map[string]any
+	if err := json.Unmarshal(c.Change, &shown); err != nil || shown["report"] != "AG_release" || shown["utility"] != "1000" || shown["difference"] == "" ||
+		shown["owed"] != 1.0 || shown["owed_amount"] != "1000" || shown["parked"] != 0.0 {
 		t.Errorf("the second officer sees %v, %v", shown, err)
 	}
 	_, err = s.ConfirmChange(ctx, c.ID, "", b.officer)

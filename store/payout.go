@@ -70,7 +70,8 @@ func (t unitTx) lockedPayoutObject(ctx context.Context, of exchange.MomoObject) 
 // charge in the payout float; CodeInsufficientFunds when the float is too low, CodeSuspended while the provider refuses
 // our credential, CodeLimitReached when the payee has reached the daily limit. A repeated call with the same attempt
 // returns the existing one. CodeStateConflict while an earlier attempt was not definitely refused, and when the object
-// owes nothing now; CodeForbidden with the cause ErrOfficers when more officers have to decide. An object that is parked for an officer instead returns an attempt without an id, and nothing must
+// owes nothing now; CodeForbidden with the cause ErrOfficers when more officers have to decide. A payout that two officers attested
+// as made before the database was put back is booked instead, and the attempt has succeeded. An object that is parked for an officer instead returns an attempt without an id, and nothing must
 // be sent.
 func (s *Store) BeginPayout(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	return change(ctx, s, "payout", of.ID, func(ctx context.Context, t unitTx) (exchange.PaymentAttempt, exchange.Posting, error) {
@@ -91,6 +92,12 @@ func (s *Store) BeginPayout(ctx context.Context, of exchange.MomoObject, a excha
 		}
 		if ready, err := x.ready(ctx, t); err != nil || !ready {
 			return exchange.PaymentAttempt{}, none, err
+		}
+		if receipt, err := t.lostReceipt(ctx, of, ""); err != nil || receipt != "" {
+			if err != nil {
+				return exchange.PaymentAttempt{}, none, err
+			}
+			return t.bookLost(ctx, x, a, receipt)
 		}
 		if err := t.payeeHasRoom(ctx, p); err != nil {
 			return exchange.PaymentAttempt{}, none, err

@@ -32,6 +32,7 @@ type payoutTerms struct {
 	OrderID  uuid.UUID `json:"order_id"`
 	Amount   string    `json:"amount"`
 	Currency string    `json:"currency"`
+	Payee    string    `json:"payee"` // masked: enough to compare it with the operator's statement
 	Status   string    `json:"status"`
 }
 
@@ -82,7 +83,7 @@ func (s *Store) proposeAttestation(
 			return err
 		}
 		p := x.owes()
-		was := payoutTerms{OrderID: p.OrderID, Amount: p.Amount.String(), Currency: string(p.Amount.Asset()), Status: p.Status}
+		was := payoutTerms{OrderID: p.OrderID, Amount: p.Amount.String(), Currency: string(p.Amount.Asset()), Payee: p.Phone.String(), Status: p.Status}
 		terms := attestationTerms{
 			ObjectType: p.Object.Type, ObjectID: p.Object.ID, OrderID: p.OrderID, RefundID: pointerTo(p.Object.RefundID()), AttemptID: pointerTo(attempt), Receipt: receipt, Note: note,
 		}

@@ -153,15 +153,16 @@ func (p *momoTries) apply(ctx workflow.Context, reason Reason, d decision) error
 	case activities.VerbRefund:
 		return p.refund(ctx, d.proof, string(reason))
 	case activities.VerbResolve:
-		return p.settle(ctx, d.proof)
+		return p.settle(ctx, d.proof, reason == payoutReasons[p.in.Object.Type][activities.PayoutSuspended])
 	}
 	return nil
 }
 
 // settle completes the object by the receipt of a payout, or of a payment by other means. It names no attempt: the flow may
-// have been started again, and then doesn't know which one was the last.
-func (p *momoTries) settle(ctx workflow.Context, proof activities.Proof) error {
-	in := activities.SettlePayoutInput{Object: p.in.Object, Proof: proof}
+// have been started again, and then doesn't know which one was the last. A lost payout has none: it was made before the database
+// was put back.
+func (p *momoTries) settle(ctx workflow.Context, proof activities.Proof, lost bool) error {
+	in := activities.SettlePayoutInput{Object: p.in.Object, Proof: proof, Lost: lost}
 	err := do(ctx, rail, "Settle the payout", payouts.SettlePayout, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the payout could not be settled", "error", err)

@@ -42,7 +42,8 @@ var offRampGuide = map[Reason]advice{
 	},
 	ReasonMomoSuspended: {
 		"The mobile money operator refuses our credentials, or the database was put back from a backup, so no payout is sent.",
-		"Correct the credentials and close the breaker, or have the database released by two officers: the flow goes on by itself. Send retry to try at once, or refund to return the crypto.", retryOrRefund,
+		"Correct the credentials and close the breaker, or have the database released by two officers: the flow goes on by itself. Send retry to try at once, or refund to return the crypto. If the operator's statement lists the payout after the database was put back, send resolve with its receipt as the note before the release.",
+		[]string{activities.VerbRetry, activities.VerbRefund, activities.VerbResolve},
 	},
 	ReasonMomoPayeeLimit: {
 		"The payout would exceed a limit of the customer's mobile money account.",

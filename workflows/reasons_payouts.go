@@ -37,8 +37,7 @@ var payoutGuide = map[Reason]advice{
 	},
 	ReasonRefundSuspended: {
 		"The mobile money operator refuses our credentials, or the database was put back from a backup, so no refund is sent.",
-		"Correct the credentials and close the breaker, or have the database released by two officers: the flow goes on by itself. Send retry to try at once.",
-		[]string{activities.VerbRetry},
+		"Correct the credentials and close the breaker, or have the database released by two officers: the flow goes on by itself. Send retry to try at once. If the operator's statement lists the payout after the database was put back, send resolve with its receipt as the note before the release.", retryOrResolve,
 	},
 	ReasonRefundPayeeLimit: {
 		"The refund would exceed a limit of the payee's mobile money account.",

@@ -11,6 +11,7 @@ import (
 	"kivuko/chain"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
@@ -119,7 +120,12 @@ func refundRehearsals() map[workflows.Reason]rehearsal {
 				return payer{code: "2001", after: 5 * time.Second}
 			})
 		})},
-		workflows.ReasonRefundSuspended: {onlyRetry, owed(orders, func(c *parkedCommand, w *harness) {
+		workflows.ReasonRefundSuspended: {retryOrResolve, owed(orders, func(c *parkedCommand, w *harness) {
+			if c.verb == activities.VerbResolve { // it was paid before the database was put back
+				w.at(4*time.Minute, func() { storetest.PutBack(w.t, w.store.Store) })
+				w.at(5*time.Minute+30*time.Second, func() { w.attestLost(exchange.RefundObject(refundOf(w).ID)) })
+				return
+			}
 			w.store.breaker = &exchange.Breaker{OpenedAt: w.start}
 			c.mend = func() { w.store.breaker = nil }
 			w.store.fault = func(call string) error {
@@ -184,7 +190,7 @@ func owed(parks func(*harness) string, set func(*parkedCommand, *harness)) func(
 		if r.Status != exchange.RefundCompleted {
 			t.Errorf("the refund is %s", r.Status)
 		}
-		unsent := []workflows.Reason{workflows.ReasonRefundPayee, workflows.ReasonRefundRefused, workflows.ReasonRefundPayeeLimit, workflows.ReasonRefundCredential}
+		unsent := []workflows.Reason{workflows.ReasonRefundPayee, workflows.ReasonRefundRefused, workflows.ReasonRefundPayeeLimit, workflows.ReasonRefundCredential, workflows.ReasonRefundSuspended}
 		otherwise := c.verb == activities.VerbResolve && slices.Contains(unsent, c.reason)
 		if !otherwise {
 			refunded(price)(t, w)

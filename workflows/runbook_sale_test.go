@@ -7,6 +7,7 @@ import (
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
@@ -29,11 +30,8 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 		workflows.ReasonDepositScreening: {retryOrRefund, sale(said(exchange.VerdictUnknown))},
 		workflows.ReasonMomoRefused:      {retryOrRefund, sale(refused("2028"))},
 		workflows.ReasonMomoCredential:   {retryOrRefund, sale(refused("2001"))},
-		workflows.ReasonMomoSuspended: {retryOrRefund, sale(func(c *parkedCommand, w *saleHarness) {
-			w.at(30*time.Second, w.suspend)
-			c.mend = w.resume
-		})},
-		workflows.ReasonMomoPayeeLimit: {retryOrRefund, sale(refused("8"))},
+		workflows.ReasonMomoSuspended:    {[]string{activities.VerbRetry, activities.VerbRefund, activities.VerbResolve}, suspendedSale},
+		workflows.ReasonMomoPayeeLimit:   {retryOrRefund, sale(refused("8"))},
 		workflows.ReasonMomoFloat: {onlyRetry, sale(func(c *parkedCommand, w *saleHarness) {
 			w.setFloat(money.Must(money.KES, "10"))
 			c.mend = func() { w.setFloat(money.Must(money.KES, "100000")) }
@@ -147,6 +145,47 @@ func sale(set func(*parkedCommand, *saleHarness)) func(*testing.T, *parkedComman
 			return
 		}
 		w.endedAs(t, sold, 1, 1, 0)
+	}
+}
+
+// suspendedSale runs a sale while our credential is refused or, for a resolve, in a database that was put back from before the
+// sale was paid: two officers attest the payout by its receipt, and nothing is sent.
+func suspendedSale(t *testing.T, c *parkedCommand) {
+	if c.verb != activities.VerbResolve {
+		sale(func(c *parkedCommand, w *saleHarness) {
+			w.at(30*time.Second, w.suspend)
+			c.mend = w.resume
+		})(t, c)
+		return
+	}
+	w := newSale(t)
+	w.at(30*time.Second, func() {
+		w.another() // the first request of the database
+		storetest.PutBack(t, w.store.Store)
+	})
+	w.deposit(time.Minute, 1, crypto("10"))
+	c.await(t, w.env, w.signs, workflows.OffRampID(w.request.ID), func() {
+		w.attestLost(exchange.OrderObject(w.request.ID))
+		w.tell(c.verb)()
+	})
+	w.run(t)
+	wants(c.verb, "")(t, w.harness)
+	if o := w.order(); o.Status != exchange.OrderCompleted || o.MomoReceipt != "UKLMANUAL1" {
+		t.Errorf("the sale is %s by %q", o.Status, o.MomoReceipt)
+	}
+	if out := w.operator.paidOut(w.request.ID); len(out) != 0 {
+		t.Errorf("%v was sent besides", out)
+	}
+}
+
+// attestLost has two officers attest a payout that the database lost.
+func (w *harness) attestLost(of exchange.MomoObject) {
+	c, err := w.store.ProposeReceipt(w.t.Context(), of, "UKLMANUAL1", w.officer)
+	if err == nil {
+		err = w.confirmed(c)
+	}
+	if err != nil {
+		w.t.Error(err)
 	}
 }
 

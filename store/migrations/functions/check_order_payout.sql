@@ -5,7 +5,7 @@ BEGIN
     PERFORM FROM order_payouts p JOIN orders o ON o.id = p.id
         WHERE p.id = NEW.object_id AND p.rail = 'momo' AND p.status = 'processing' AND o.status = 'processing'
             AND p.asset = NEW.asset AND p.amount = NEW.amount AND p.phone = NEW.phone AND o.payment_reference = NEW.reference AND NOT p.claimed FOR SHARE OF p;
-    IF NOT FOUND OR NEW.hold_id IS NULL THEN
+    IF NOT FOUND THEN
         RAISE EXCEPTION 'payment attempt % does not pay what its order owes now', NEW.id USING ERRCODE = 'KV001';
     END IF;
     IF order_party_gone(NEW.object_id) THEN

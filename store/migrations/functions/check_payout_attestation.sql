@@ -25,5 +25,7 @@ BEGIN
     IF receipt_fault(NEW.object_id, NEW.receipt) <> '' THEN
         RAISE EXCEPTION 'the attestation of a payout of % % names the receipt of another payment', NEW.object_type, NEW.object_id USING ERRCODE = 'unique_violation';
     END IF;
+    -- A put-back database may lack the attempt.
+    NEW.lost := NEW.receipt <> '' AND payout_is_lost(NEW.object_id);
     RETURN NEW;
 END $$;

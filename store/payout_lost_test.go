@@ -1,0 +1,160 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store/storetest"
+)
+
+// lost books a payout of an object that the database does not know.
+func lost(t *testing.T, x *sale, receipt string) error {
+	t.Helper()
+	return x.s.BookLostPayout(t.Context(), exchange.OrderObject(x.order.ID), exchange.PaymentAttempt{ID: uuid.New(), Provider: "daraja"}, receipt)
+}
+
+// D4: a sale was paid before its database was put back, and no row knows. Two officers attest it by its receipt; it is booked once,
+// and nothing is sent for it after the release.
+func TestD4_ALostPayoutIsBookedAndNotSent(t *testing.T) {
+	t.Parallel()
+	for name, books := range map[string]bool{"by resolve": true, "by the next try": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := owing(t)
+			ctx, s := t.Context(), x.s
+			another := payout(t, s, first(underpaid(t, s))) // the first request releases the database
+			one, two := x.officers(t)
+			of := exchange.OrderObject(x.order.ID)
+			wantFault(t, lost(t, x, "UKL0000001"), exchange.CodeStateConflict)
+			storetest.PutBack(t, s)
+			_, err := x.begin(ctx, s, 1)
+			wantFault(t, err, exchange.CodeSuspended)
+			wantFault(t, lost(t, x, "UKL0000001"), exchange.CodeStateConflict)
+			if second, err := s.ReceiptNeedsSecond(ctx, of, "UKL0000001"); err != nil || !second {
+				t.Errorf("a second officer is needed: %t, %v", second, err)
+			}
+			c, err := s.ProposeReceipt(ctx, of, "UKL0000001", one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.ConfirmChange(ctx, c.ID, "", one)
+			wantFault(t, err, exchange.CodeForbidden)
+			if _, err := s.ConfirmChange(ctx, c.ID, "", two); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = s.OpenChainRefund(ctx, exchange.ChainRefundRequest{OrderID: x.order.ID, Reason: "refused"}, storetest.By)
+			wantFault(t, err, exchange.CodeStateConflict) // it was paid
+			wantFault(t, lost(t, x, "UKL0000002"), exchange.CodeStateConflict)
+			for range 2 {
+				if books {
+					if err := lost(t, x, "UKL0000001"); err != nil {
+						t.Fatal(err)
+					}
+				} else if a := x.begun(t, 1); a.Status != exchange.AttemptSucceeded || a.CallbackToken != "" || a.Receipt != "UKL0000001" {
+					t.Errorf("the next try is %+v", a)
+				}
+			}
+			if p := x.payout(t); p.Status != exchange.PayoutCompleted || p.Receipt != "UKL0000001" {
+				t.Errorf("the payout is %s by %q", p.Status, p.Receipt)
+			}
+			// The receipt proves nothing else.
+			_, err = s.ReceiptNeedsSecond(ctx, another.Object, "UKL0000001")
+			wantFault(t, err, exchange.CodeConflict)
+			wantBooks(t, s)
+		})
+	}
+}
+
+func first(r exchange.Refund, _ string) exchange.Refund { return r }
+
+// The database itself takes a payout without a reservation only as the booking of what two officers attested in a put-back
+// database.
+func TestD4_NothingElseIsBookedAsLost(t *testing.T) {
+	t.Parallel()
+	x := owing(t)
+	s := x.s
+	payout(t, s, first(underpaid(t, s)))
+	one, two := x.officers(t)
+	row := func(amount, receipt string) string {
+		return `BEGIN; UPDATE order_payouts SET status = 'processing' WHERE id = '` + x.order.ID.String() + `';
+			UPDATE releases SET passed_at = now() WHERE object_id = '` + x.order.ID.String() + `' AND purpose = 'payout';
+			INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
+				SELECT '` + uuid.NewString() + `', 'payout', 'order', p.id, 'daraja', 'created', 'KES', ` + amount + `, p.phone, o.payment_reference, now()
+				FROM order_payouts p JOIN orders o ON o.id = p.id WHERE p.id = '` + x.order.ID.String() + `';
+			UPDATE payment_attempts SET status = 'succeeded', result_class = 'attested', receipt = '` + receipt + `', moved = amount, settled_at = now()
+				WHERE object_id = '` + x.order.ID.String() + `'; COMMIT`
+	}
+	refusedBy := func(what, query string) {
+		t.Helper()
+		conn, err := storetest.Owner(t, s).Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }() // nothing of it is used any more
+		_, err = conn.ExecContext(t.Context(), query)
+		_, _ = conn.ExecContext(t.Context(), `ROLLBACK`)
+		if sqlState(err) == "" {
+			t.Errorf("%s is taken, %v", what, err)
+		}
+	}
+	refusedBy("a payout that nobody attested", row("p.amount", "UKL0000001"))
+	storetest.PutBack(t, s)
+	refusedBy("a payout that nobody attested, in a put-back database", row("p.amount", "UKL0000001"))
+	c, err := s.ProposeReceipt(t.Context(), exchange.OrderObject(x.order.ID), "UKL0000001", one)
+	if err == nil {
+		_, err = s.ConfirmChange(t.Context(), c.ID, "", two)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusedBy("another amount", row("p.amount - 1", "UKL0000001"))
+	refusedBy("another receipt", row("p.amount", "UKL0000002"))
+	if _, err := storetest.Owner(t, s).ExecContext(t.Context(), row("p.amount", "UKL0000001")); err != nil {
+		t.Errorf("what they attested is refused: %v", err) // so the rows above are refused for what they say
+	}
+}
+
+// An attestation of a released database books nothing: there a payout has its attempt.
+func TestD4_AReleasedDatabaseLosesNothing(t *testing.T) {
+	t.Parallel()
+	x := owing(t)
+	payout(t, x.s, first(underpaid(t, x.s)))
+	one, two := x.officers(t)
+	c, err := x.s.ProposeReceipt(t.Context(), exchange.OrderObject(x.order.ID), "UKL0000001", one)
+	if err == nil {
+		_, err = x.s.ConfirmChange(t.Context(), c.ID, "", two)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, lost(t, x, "UKL0000001"), exchange.CodeStateConflict)
+	if a := x.begun(t, 1); a.Status != exchange.AttemptCreated {
+		t.Errorf("the attempt is %s", a.Status)
+	}
+}
+
+// A refund by mobile money that was paid before the database was put back is booked the same way.
+func TestD4_ALostRefundIsBooked(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	r, _ := underpaid(t, s)
+	of := exchange.RefundObject(r.ID)
+	one, two := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	storetest.PutBack(t, s)
+	c, err := s.ProposeReceipt(t.Context(), of, "UKL0000001", one)
+	if err == nil {
+		_, err = s.ConfirmChange(t.Context(), c.ID, "", two)
+	}
+	if err == nil {
+		err = s.BookLostPayout(t.Context(), of, exchange.PaymentAttempt{ID: uuid.New(), Provider: "daraja"}, "UKL0000001")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Refund(t.Context(), r.ID); err != nil || r.Status != exchange.RefundCompleted || r.Receipt != "UKL0000001" {
+		t.Errorf("the refund is %s by %q, %v", r.Status, r.Receipt, err)
+	}
+	wantBooks(t, s)
+}
