@@ -21,7 +21,7 @@ func decisionRows() []row {
 		{"DecideRefund/*/*", "flows", saleScenario{scene: refundDecided, judgement: saleGivenBack}.scenario},
 		{"RecordRefusedRefundDecision/*/*", "flows", saleScenario{scene: refundPretended, judgement: refundAgreed}.scenario},
 		{"ReleaseFunding/*/*", "flows", saleScenario{scene: saleWaiting, judgement: saleApproved}.scenario},
-		{"DecideSale/*/*", "flows", saleScenario{scene: saleApproved, judgement: salePaid}.scenario},
+		{"DecideSale/*/*", "flows", saleScenario{scene: saleDecidedByOfficer, judgement: salePaid}.scenario},
 		{"RecordRefusedSaleDecision/*/*", "flows", saleScenario{scene: salePretended, judgement: saleApproved}.scenario},
 		{"CheckLatePayout/DoubtPayout#?/*", "momo", saleScenario{scene: payoutClaimed, judgement: claimDismissed}.scenario},
 		{"DismissClaim/*/*", "flows", saleScenario{scene: claimBeingDismissed, judgement: refundAgreed}.scenario},
@@ -95,7 +95,7 @@ func saleApproved(t *testing.T, w *harness, b *saleScenario, tr *trial) {
 	salePaid(t, w, b, tr)
 }
 
-func saleApproved(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
+func saleDecidedByOfficer(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	saleAsked(t, w, b, tr)
 	path := "/api/v1/auth/orders/" + tr.order.ID.String() + "/approve"
 	asSeen := seen(t, w.operator(t), path)
