@@ -499,7 +499,7 @@ func TestForbiddenRowsOfPayouts(t *testing.T) {
 	a := x.begun(t, 1)
 	try(x.s, "KV001", attempt(id, "'254700000001'", "amount", "gen_random_uuid()"))
 	try(x.s, "KV001", attempt(id, "phone", "1294", "gen_random_uuid()"))
-	try(x.s, "KV001", attempt(id, "phone", "amount", "NULL"))
+	try(x.s, "KV006", attempt(id, "phone", "amount", "NULL"))
 	const released = `ALTER TABLE payment_attempts DISABLE TRIGGER payment_attempts_value_released;`
 	try(x.s, "23505", released+attempt(id, "phone", "amount", "(SELECT hold_id FROM payment_attempts WHERE id = '"+a.ID.String()+"')")) // one is open
 	try(x.s, "KV001", `UPDATE order_payouts SET status = 'refused', refused_code = '1'`)
@@ -510,6 +510,7 @@ func TestForbiddenRowsOfPayouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	try(x.s, "KV002", released+attempt(id, "phone", "amount", "(SELECT id FROM holds WHERE key LIKE 'offer:%' LIMIT 1)")) // not the float
+	try(x.s, "KV002", released+attempt(id, "phone", "amount", "NULL"))
 	x.refused(t, a)
 	try(x.s, "KV001", attempt(id, "phone", "amount", "gen_random_uuid()"))
 	if err := x.s.DoubtPayout(ctx, exchange.OrderObject(x.order.ID), true); err != nil {

@@ -86,8 +86,8 @@ func TestRefundKeepsThePayeesDailyLimit(t *testing.T) {
 		t.Errorf("the refund is %s, %v", r.Status, err)
 	}
 	state := x.past(ctx, t, `UPDATE refunds SET status = 'processing', version = version + 1;
-		INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
-		SELECT gen_random_uuid(), 'payout', 'refund', id, 'daraja', 'created', asset, amount, phone, 'Refund', now() FROM refunds`)
+		INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, hold_id, created_at)
+		SELECT gen_random_uuid(), 'payout', 'refund', id, 'daraja', 'created', asset, amount, phone, 'Refund', gen_random_uuid(), now() FROM refunds`)
 	if state != "KV056" {
 		t.Errorf("past the code: %s", state)
 	}

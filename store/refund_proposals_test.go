@@ -177,8 +177,8 @@ func TestPayoutsOfRefundsAreGuarded(t *testing.T) {
 	underpaid(t, x.s)
 	const begin = `UPDATE refunds SET status = 'processing', version = version + 1; UPDATE releases SET passed_at = now();`
 	insert := func(amount, phone string) string {
-		return `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
-			SELECT gen_random_uuid(), 'payout', 'refund', id, 'daraja', 'created', asset, ` + amount + `, ` + phone + `, 'Refund', now() FROM refunds;`
+		return `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, hold_id, created_at)
+			SELECT gen_random_uuid(), 'payout', 'refund', id, 'daraja', 'created', asset, ` + amount + `, ` + phone + `, 'Refund', gen_random_uuid(), now() FROM refunds;`
 	}
 	for name, c := range map[string]struct{ query, want string }{
 		"not under way":     {insert("amount", "phone"), "KV001"},
