@@ -139,12 +139,12 @@ func TestClaimsAreGuardedByTheDatabase(t *testing.T) {
 	p := newPool(t)
 	o, other := p.market.Sale(t, p.store, "10"), p.market.Sale(t, p.store, "10")
 	p.final(t, 0, moveOf("final", stranger, o.EscrowAddress, usdt("10")), moveOf("usdc", stranger, o.EscrowAddress, money.Must(money.USDC, "10")),
-		moveOf("theirs", stranger, other.EscrowAddress, usdt("10")))
+		moveOf("theirs", stranger, other.EscrowAddress, usdt("10")), moveOf("less", stranger, o.EscrowAddress, usdt("9.5")))
 	seenBlock(t, p.store, p.at(0, moveOf("seen", stranger, o.EscrowAddress, usdt("10"))))
 	of := func(tx string) string { return deposits(t, p.store, tx)[0].ID.String() }
 	ids := map[string]string{
 		"MINE": o.ID.String(), "WALLET": p.escrowOf(t, o).ID.String(), "HOLD_ID": uuid.NewString(), "FINAL": of("final"), "SEEN": of("seen"), "USDC_MOVE": of("usdc"),
-		"THEIRS": of("theirs"), "THEIR_WALLET": p.escrowOf(t, other).ID.String(),
+		"THEIRS": of("theirs"), "LESS": of("less"), "THEIR_WALLET": p.escrowOf(t, other).ID.String(),
 	}
 	const into = `INSERT INTO escrow_claims (id, order_id, deposit_id, wallet_id, kind, asset, amount, hold_id, created_at) VALUES (gen_random_uuid(), 'MINE', `
 	const held = `INSERT INTO ledger_accounts (code, kind, owner_id, asset, debit_normal, may_go_below) VALUES ('wallet_balance:WALLET:USDT', 'wallet_balance', 'WALLET', 'USDT', false, false);
@@ -159,6 +159,9 @@ func TestClaimsAreGuardedByTheDatabase(t *testing.T) {
 		{"claim what came to another order", "KV002", into + `'THEIRS', 'WALLET', 'exact', 'USDT', 10, 'HOLD_ID', now())`},
 		{"claim at another order's address", "KV002", into + `'THEIRS', 'THEIR_WALLET', 'exact', 'USDT', 10, 'HOLD_ID', now())`},
 		{"claim more than came", "KV002", into + `'FINAL', 'WALLET', 'exact', 'USDT', 11, 'HOLD_ID', now())`},
+		{"claim another amount as what was asked for", "KV002", into + `'LESS', 'WALLET', 'exact', 'USDT', 9.5, 'HOLD_ID', now())`},
+		{"claim another amount without its seller", "KV002", into + `'LESS', 'WALLET', 'repriced', 'USDT', 9.5, 'HOLD_ID', (SELECT created_at FROM orders WHERE id = 'MINE'))`},
+		{"end the time of an order", "KV002", `UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = 'MINE'`},
 		{"claim another coin", "KV002", into + `'USDC_MOVE', 'WALLET', 'exact', 'USDC', 10, 'HOLD_ID', now())`},
 		{"claim nothing", "KV002", into + `NULL, 'WALLET', 'exact', 'USDT', 10, 'HOLD_ID', now())`},
 		{"claim without a hold", "23514", into + `'FINAL', 'WALLET', 'exact', 'USDT', 10, NULL, now())`},

@@ -79,7 +79,7 @@ func (x *sale) row(t *testing.T, tx string) exchange.ChainDeposit {
 // expire ends the time in which the sale may still be paid.
 func (x *sale) expire(t *testing.T) {
 	t.Helper()
-	storetest.Exec(t, x.s, `UPDATE orders SET expires_at = created_at WHERE id = $1`, x.order.ID)
+	storetest.Exec(t, x.s, `SET session_replication_role = replica; UPDATE orders SET expires_at = created_at WHERE id = '`+x.order.ID.String()+`'; SET session_replication_role = origin`)
 }
 
 // take takes a deposit twice and expects a verdict the first time, and the same outcome the second.

@@ -88,6 +88,58 @@ func TestD6_TheSellerHasAnotherAmountBack(t *testing.T) {
 	}
 }
 
+// Nobody makes a sale expired by writing a later time: the clock of the database counts.
+func TestD6_ClaimsDoNotChooseTheirTime(t *testing.T) {
+	t.Parallel()
+	x, d := otherCame(t, "9.5")
+	state := x.past(t.Context(), t, `INSERT INTO escrow_claims (id, order_id, deposit_id, wallet_id, kind, asset, amount, hold_id, created_at)
+		VALUES (gen_random_uuid(), '`+x.order.ID.String()+`', '`+d.ID.String()+`', '`+x.e.ID.String()+`', 'repriced', 'USDT', 9.5, gen_random_uuid(), now() + interval '2 hours')`)
+	if state != "KV002" {
+		t.Errorf("a claim of the future: %q", state)
+	}
+}
+
+// What goes back is screened like what is paid out: coins of senders whom nobody has accepted leave by an officer's decision,
+// whoever asked for their return.
+func TestReturnedCryptoIsScreened(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		said   []exchange.Verdict
+		denied bool
+		wait   exchange.RefundWait
+	}{
+		"not screened":       {wait: exchange.RefundWaitsOfficer},
+		"accepted":           {said: []exchange.Verdict{exchange.VerdictClear}, wait: exchange.RefundReady},
+		"unknown":            {said: []exchange.Verdict{exchange.VerdictUnknown}, wait: exchange.RefundWaitsOfficer},
+		"refused":            {said: []exchange.Verdict{exchange.VerdictHit}, wait: exchange.RefundWaitsOfficer},
+		"accepted, then bad": {said: []exchange.Verdict{exchange.VerdictClear}, denied: true, wait: exchange.RefundWaitsOfficer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x, d := otherCame(t, "9.5")
+			x.says(t)
+			taken, err := x.decides(t, exchange.IntendSaleReturn, x.now(t), x.seller())
+			if err != nil {
+				t.Fatal(err)
+			}
+			terms, err := x.s.ScreenTerms(t.Context(), x.order.ID)
+			if err != nil || len(terms) != 1 || terms[0].DepositID != d.ID || terms[0].Address != d.From {
+				t.Fatalf("%+v is to be screened, %v", terms, err)
+			}
+			if c.said != nil {
+				x.screened(t, d, c.said...)
+			}
+			if c.denied {
+				storetest.Exec(t, x.s, `INSERT INTO deny_list (id, network, address, reason, added_by, added_at) VALUES (gen_random_uuid(), 'tron', '`+d.From+`', 'test', '`+x.m.Vendor.ID.String()+`', now())`)
+			}
+			s := x.standing(t, taken.Refund, c.wait)
+			if officers := map[exchange.RefundWait]int{exchange.RefundWaitsOfficer: 1}[c.wait]; s.Needed != officers || (s.Payment.ID == uuid.Nil) != (officers > 0) {
+				t.Errorf("it needs %d officers and the payment %s", s.Needed, s.Payment.ID)
+			}
+		})
+	}
+}
+
 // A word counts only from the seller, about what is here, and while the amount that was asked for is not on its way. What can't
 // be priced stays, and the sale waits on.
 func TestD6_WordsThatDoNotCount(t *testing.T) {

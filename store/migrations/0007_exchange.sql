@@ -288,7 +288,7 @@ CREATE CONSTRAINT TRIGGER orders_purchase_paid AFTER UPDATE OF status ON orders 
 CALL same_columns('orders',
     'id, customer_id, vendor_id, offer_id, order_type, order_subtype, network, asset, rate, asked_amount, wallet_id,
      payment_method, payment_phone, payment_reference, opened_by, quote_id, fund_wallet_id, sender_name, sender_country, sender_phone, beneficiary,
-     escrow_address, escrow_network, escrow_reference, created_at');
+     escrow_address, escrow_network, escrow_reference, created_at, expires_at');
 CREATE TRIGGER orders_price_same BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION check_order_change();
 CREATE CONSTRAINT TRIGGER orders_escrow AFTER INSERT ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.order_type LIKE 'OFF\_RAMP%') EXECUTE FUNCTION check_order_escrow();

@@ -21,6 +21,7 @@ BEGIN
             END
             AND coalesce((said ->> 'expected_rate')::numeric = NEW.rate, true)
             AND coalesce(said ->> 'network' = NEW.network, true)
+            AND coalesce((said ->> 'expires_at')::timestamptz = NEW.expires_at, true)
             AND coalesce(said ->> 'payout_method', 'momo') = NEW.payment_method
             AND coalesce(said ->> 'phone', (SELECT u.phone_number FROM users u WHERE u.id = NEW.customer_id)) = NEW.payment_phone
             AND CASE

@@ -1,5 +1,6 @@
 -- Compares a claim with its source: a final movement to the address that the order borrows, or a payment of ours that
--- funded the order in full. Another amount decides an order when that has expired, or by the word of its seller.
+-- funded the order in full. Another amount decides an order when that has expired, or by the word of its seller. The claim's own
+-- time can't make it expired.
 CREATE OR REPLACE FUNCTION check_claim() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     l escrow_leases;
@@ -29,7 +30,10 @@ BEGIN
     IF NEW.hold_id IS NOT NULL AND o.status NOT IN ('pending', 'confirming', 'processing', 'failed') THEN
         RAISE EXCEPTION 'order % is % and can''t take a deposit', NEW.order_id, o.status USING ERRCODE = 'KV001';
     END IF;
-    IF NEW.kind IN ('repriced', 'under', 'over') AND NEW.created_at < o.expires_at AND NOT EXISTS (SELECT FROM intents i JOIN users u ON u.id = i.user_id
+    IF NEW.kind = 'exact' AND NEW.amount <> o.asked_amount THEN
+        RAISE EXCEPTION 'order % asks for another amount', NEW.order_id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.kind IN ('repriced', 'under', 'over') AND least(NEW.created_at, clock_timestamp()) < o.expires_at AND NOT EXISTS (SELECT FROM intents i JOIN users u ON u.id = i.user_id
             WHERE i.object_id = o.id AND i.kind = CASE NEW.kind WHEN 'repriced' THEN 'sale.accept' ELSE 'sale.return' END AND i.used_at IS NOT NULL
                 AND o.customer_id IN (u.id, u.vendor_id) AND convert_from(i.statement, 'UTF8')::jsonb -> 'terms' ->> 'deposit_id' = NEW.deposit_id::text) THEN
         RAISE EXCEPTION 'movement % is not what order % asks for, and its seller did not decide about it', NEW.deposit_id, o.id USING ERRCODE = 'KV002';
