@@ -485,6 +485,7 @@ func TestUnfitDepositIsSentBack(t *testing.T) {
 	ctx, x := t.Context(), sold(t)
 	x.says(t)
 	got := x.take(t, x.final(t, x.to("tx", usdt("4.9"))), exchange.TakenMismatch)
+	x.screened(t, x.row(t, "tx"), exchange.VerdictClear)
 	p := x.standing(t, got.Refund, exchange.RefundReady).Payment
 	clears(t, x.s, p)
 	x.carriedOut(t, p)

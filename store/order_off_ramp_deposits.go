@@ -405,10 +405,10 @@ func (s *Store) OffRampDeposits(ctx context.Context, order uuid.UUID) ([]uuid.UU
 
 const screenTerms = `
 SELECT d.id, d.network, d.asset, d.amount, a.address FROM chain_deposits d, outside_senders(d) AS a (address)
-WHERE d.id IN (SELECT c.deposit_id FROM escrow_claims c WHERE c.order_id = $1 AND c.kind IN ('exact', 'repriced')) AND NOT deposit_cleared(d)
+WHERE d.id IN (SELECT c.deposit_id FROM escrow_claims c WHERE c.order_id = $1 AND c.kind IN ('exact', 'repriced', 'under', 'over')) AND NOT deposit_cleared(d)
 ORDER BY d.id, a.address`
 
-// ScreenTerms are all possible senders of the crypto that an order is paid out for, by deposit, whose latest screening
+// ScreenTerms are all possible senders of the crypto that an order is paid out for or ends with, by deposit, whose latest screening
 // does not accept the deposit or who have been put on the deny list since. Crypto from our own custody needs no
 // screening.
 func (s *Store) ScreenTerms(ctx context.Context, order uuid.UUID) ([]exchange.Counterparty, error) {

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,13 +27,15 @@ type cryptoRefund struct {
 	approvals *refundApprovals // receives the officers' decisions
 	until     waiting
 	resumed   *bool // set by a signal to look again whether the payment is being carried out
+	unknown   bool  // the senders of the order's crypto have yet to be screened
 	// paid settles a payout that an operator proves to have been made after all, and reports whether it is settled. It is nil
 	// when there was no payout.
 	paid func(workflow.Context, activities.Proof) bool
 
-	state activities.ChainRefundState
-	woken bool // the refund has changed
-	began time.Time
+	state   activities.ChainRefundState
+	verdict exchange.Verdict // of the senders of the crypto, once they were screened
+	woken   bool             // the refund has changed
+	began   time.Time
 }
 
 // run ends when the crypto was returned, or when the receipt of the payout settled the refund.
@@ -42,6 +45,7 @@ func (b *cryptoRefund) run(ctx workflow.Context) {
 	defer func() { b.approvals.about = nil }()
 	for {
 		b.woken = false
+		b.screen(ctx)
 		in := activities.ChainRefundInput{RefundID: b.refundID}
 		err := b.learn(step(ctx, database, "Approve the refund payment", chainRefunds.ApproveRefundPayment, in))
 		switch {
@@ -56,6 +60,28 @@ func (b *cryptoRefund) run(ctx workflow.Context) {
 			b.wait(ctx)
 		}
 	}
+}
+
+// screen asks who sent the crypto. It goes back by itself only to the customer of senders whom the screening accepts; without
+// its answer an officer decides.
+func (b *cryptoRefund) screen(ctx workflow.Context) {
+	if !b.unknown {
+		return
+	}
+	s, err := step(ctx, question, "Screen the crypto's senders", offRamps.ScreenDeposit, activities.OrderInput{OrderID: b.orderID})
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("the crypto's senders could not be screened", "error", err)
+		return
+	}
+	b.verdict, b.unknown = s.Verdict, s.Verdict == exchange.VerdictUnknown
+}
+
+// notCleared tells officers of senders whom the screening does not accept.
+func (b *cryptoRefund) notCleared() error {
+	if b.verdict == "" || b.verdict == exchange.VerdictClear {
+		return nil
+	}
+	return fmt.Errorf("the screening of the crypto's senders says %q", string(b.verdict))
 }
 
 // learn stores the refund's state, unless the step failed.
@@ -128,7 +154,7 @@ func (b *cryptoRefund) wait(ctx workflow.Context) {
 		reason = ReasonRefundClaimed
 	case exchange.RefundWaitsOfficer, exchange.RefundWaitsRefused, exchange.RefundReady:
 	}
-	d, decided := b.parked(ctx, reason, nil)
+	d, decided := b.parked(ctx, reason, b.notCleared())
 	if !decided {
 		return
 	}

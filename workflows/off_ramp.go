@@ -188,7 +188,7 @@ func (f *offRamp) giveBack(ctx workflow.Context) {
 	}
 	b := &cryptoRefund{
 		refundID: f.refundID, orderID: f.order.OrderID, network: f.order.Network, merchant: f.order.MerchantID, commands: f.commands, approvals: f.approvals,
-		until: f.until, resumed: &f.resumed, paid: f.keepPayout,
+		until: f.until, resumed: &f.resumed, paid: f.keepPayout, unknown: true,
 	}
 	f.back = b
 	b.run(ctx)

@@ -16,7 +16,7 @@ BEGIN
         PERFORM lock_release(NEW);
         NEW.passed_in := NULL;
         NEW.counts_until := 'infinity';
-        NEW.at_opening := 0;
+        NEW.at_opening := NULL;
         NEW.at_opening := release_officers(NEW, clock_timestamp());
         NEW.officers := NEW.at_opening;
         IF NEW.at_opening > 0 AND EXISTS (SELECT FROM refunds f WHERE NEW.purpose = 'refund' AND f.id = NEW.object_id AND f.rail = 'momo'
