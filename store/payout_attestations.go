@@ -180,11 +180,12 @@ func (s *Store) ClaimDeclined(ctx context.Context, attemptID uuid.UUID) (time.Ti
 const (
 	faultCollection = "collection"
 	faultAttested   = "attested"
+	faultBooked     = "booked"
 )
 
 // ReceiptNeedsSecond reports whether one officer's attestation of a payout's receipt is not enough: above the value
 // from which a bank payout needs two officers, together with the payments of it that are booked. The database refuses to settle the payout then. CodeInvalid for the receipt
-// of a payment to us, and CodeConflict for one that two officers attested for another payout.
+// of a payment to us, and CodeConflict for one of another payment, booked or attested by two officers.
 func (s *Store) ReceiptNeedsSecond(ctx context.Context, of exchange.MomoObject, receipt string) (bool, error) {
 	var row struct {
 		Second bool
@@ -198,6 +199,8 @@ func (s *Store) ReceiptNeedsSecond(ctx context.Context, of exchange.MomoObject, 
 		return false, require(false, "/note", "receipt", "is the receipt of a payment to the house, which proves no payout")
 	case faultAttested:
 		return false, exchange.Errorf(exchange.CodeConflict, "Two officers attested this receipt for another payout.")
+	case faultBooked:
+		return false, exchange.Errorf(exchange.CodeConflict, "Another payment is booked with this receipt.")
 	}
 	return row.Second, nil
 }

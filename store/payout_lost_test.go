@@ -2,10 +2,12 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/store"
 	"kivuko/store/storetest"
 )
 
@@ -116,19 +118,102 @@ func TestD4_NothingElseIsBookedAsLost(t *testing.T) {
 	}
 }
 
-// An attestation of a released database books nothing: there a payout has its attempt.
+// released lets payouts of a put-back database be sent again.
+func released(t *testing.T, s *store.Store) {
+	t.Helper()
+	storetest.Exec(t, s, `SET session_replication_role = replica; INSERT INTO database_releases (identity) VALUES (database_identity()); SET session_replication_role = origin`)
+}
+
+// The receipt of another payment would settle the payout in words only: it could never be booked, nor be sent.
+func TestD4_ALostPayoutHasAReceiptOfItsOwn(t *testing.T) {
+	t.Parallel()
+	x := owing(t)
+	r, _ := underpaid(t, x.s)
+	a, obs := payout(t, x.s, r), storetest.Paid(t, kes("1000"))
+	if _, err := completeRefund(t, x.s, r.ID, a.ID, obs); err != nil {
+		t.Fatal(err)
+	}
+	storetest.PutBack(t, x.s)
+	of := exchange.OrderObject(x.order.ID)
+	_, err := x.s.ReceiptNeedsSecond(t.Context(), of, obs.Receipt)
+	wantFault(t, err, exchange.CodeConflict)
+	one, two := x.officers(t)
+	c, err := x.s.ProposeReceipt(t.Context(), of, obs.Receipt, one)
+	if err == nil {
+		_, err = x.s.ConfirmChange(t.Context(), c.ID, "", two)
+	}
+	wantFault(t, err, exchange.CodeConflict)
+	if n := decides[int](t, x.s, `SELECT count(*) FROM payout_attestations`); n != 0 {
+		t.Errorf("%d attestations are stored", n)
+	}
+}
+
+// What two officers attest while a try begins comes before it or after it: the try waits, and then sends nothing.
+func TestD4_AnAttestationAndATryAtOneMoment(t *testing.T) {
+	t.Parallel()
+	x := owing(t)
+	payout(t, x.s, first(underpaid(t, x.s)))
+	one, two := x.officers(t)
+	storetest.PutBack(t, x.s)
+	c, err := x.s.ProposeReceipt(t.Context(), exchange.OrderObject(x.order.ID), "UKL0000001", one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := storetest.Owner(t, x.s).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing of it is left after the commit
+	for _, q := range []string{          // the confirmation
+		`UPDATE control_changes SET status = 'confirmed', decided_by = '` + two.UserID.String() + `', decided_at = now() WHERE id = '` + c.ID.String() + `'`,
+		`INSERT INTO payout_attestations (id, object_type, object_id, receipt, note, attested_by, agreed_by, said_at)
+			SELECT id, 'order', '` + x.order.ID.String() + `', 'UKL0000001', change ->> 'note', proposed_by, decided_by, now() FROM control_changes WHERE id = '` + c.ID.String() + `'`,
+	} {
+		if _, err := tx.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	released(t, x.s)
+	begun := make(chan exchange.PaymentAttempt, 1)
+	go func() {
+		a, err := x.begin(t.Context(), x.s, 1)
+		if err != nil {
+			t.Errorf("the try after it: %v", err)
+		}
+		begun <- a
+	}()
+	const waits = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0)`
+	for !decides[bool](t, x.s, waits) {
+		select {
+		case a := <-begun:
+			t.Fatalf("the try did not wait: it is %s", a.Status)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-begun; a.Status != exchange.AttemptSucceeded || a.Receipt != "UKL0000001" {
+		t.Errorf("the try is %s by %q", a.Status, a.Receipt)
+	}
+	wantBooks(t, x.s)
+}
+
+// An attestation that is confirmed after the database was released would book nothing and stop nothing. The second officer
+// learns that.
 func TestD4_AReleasedDatabaseLosesNothing(t *testing.T) {
 	t.Parallel()
 	x := owing(t)
 	payout(t, x.s, first(underpaid(t, x.s)))
 	one, two := x.officers(t)
+	storetest.PutBack(t, x.s)
 	c, err := x.s.ProposeReceipt(t.Context(), exchange.OrderObject(x.order.ID), "UKL0000001", one)
-	if err == nil {
-		_, err = x.s.ConfirmChange(t.Context(), c.ID, "", two)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	released(t, x.s)
+	_, err = x.s.ConfirmChange(t.Context(), c.ID, "", two)
+	wantFault(t, err, exchange.CodeStateConflict)
 	wantFault(t, lost(t, x, "UKL0000001"), exchange.CodeStateConflict)
 	if a := x.begun(t, 1); a.Status != exchange.AttemptCreated {
 		t.Errorf("the attempt is %s", a.Status)

@@ -10,6 +10,8 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'no second officer confirmed the attestation of a payout of % %', NEW.object_type, NEW.object_id USING ERRCODE = 'KV006';
     END IF;
+    PERFORM FROM order_payouts p WHERE p.id = NEW.object_id FOR SHARE; -- a try that begins at the same moment comes before or after it
+    PERFORM FROM refunds f WHERE f.id = NEW.object_id FOR SHARE;
     IF NOT EXISTS (SELECT FROM order_payouts p WHERE NEW.object_type = 'order' AND p.id = NEW.object_id AND p.rail = 'momo'
             UNION ALL SELECT FROM refunds f WHERE NEW.object_type = 'refund' AND f.id = NEW.object_id AND f.rail = 'momo') THEN
         RAISE EXCEPTION '% % owes no payout by mobile money', NEW.object_type, NEW.object_id USING ERRCODE = 'KV002';
@@ -27,5 +29,8 @@ BEGIN
     END IF;
     -- A put-back database may lack the attempt.
     NEW.lost := NEW.receipt <> '' AND payout_is_lost(NEW.object_id);
+    IF NEW.receipt <> '' AND NOT NEW.lost AND NOT EXISTS (SELECT FROM payment_attempts a WHERE a.object_id = NEW.object_id AND a.direction = 'payout') THEN
+        RAISE EXCEPTION '% % has no payout that the receipt could be of', NEW.object_type, NEW.object_id USING ERRCODE = 'KV001';
+    END IF;
     RETURN NEW;
 END $$;
