@@ -121,7 +121,7 @@ func (s *server) sweepKept(c *call, exception uuid.UUID) {
 // officer. It reports whether it has answered, and otherwise the decision whose flow is the only one that may get the request, if there is
 // one. With several decisions, the request is about the first of those that one officer can take.
 func (s *server) refundByTwo(c *call, object uuid.UUID, note string) (of store.RefundDecision, answered bool, err error) {
-	all, err := s.Store.RefundDecisions(c.ctx, object)
+	all, err := s.Store.RefundDecisions(c.ctx, object, c.who.UserID)
 	if err != nil {
 		return of, false, err
 	}

@@ -40,23 +40,23 @@ func (d RefundDecision) was() payoutTerms {
 // Of the refunds that wait for officers, those are listed that need one more, or all of them ($2): a decision that is being
 // confirmed counts already.
 const refundDecisions = `
-SELECT object_type, object_id, order_id, amount||' KES' AS amount, status, refund_needs_second(object_id) AS second FROM (
+SELECT object_type, object_id, order_id, amount||' KES' AS amount, status, refund_needs_second(object_id, $3) AS second FROM (
     SELECT 1 AS nth, 'order' AS object_type, o.id AS object_id, o.id AS order_id, o.fiat_amount AS amount, o.status, o.created_at FROM orders o
     WHERE o.id = $1 AND o.order_type LIKE 'ON\_RAMP%' AND o.status IN ('processing', 'confirming')
         AND NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'order' AND p.object_id = o.id AND (p.status NOT IN ('approved', 'parked', 'cancelled')
             OR EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = p.id AND a.status IN ('signed', 'broadcast', 'included'))))
     UNION ALL SELECT 2, 'refund', f.id, f.order_id, f.amount, f.status, f.created_at FROM refunds f
     WHERE $1 IN (f.id, f.order_id) AND f.rail = 'momo' AND (f.status = 'needs_review' AND f.detail = 'payer_differs' AND NOT f.payee_confirmed
-        OR f.status IN ('pending', 'needs_review') AND ($2 OR refund_needs_second(f.id)))
+        OR f.status IN ('pending', 'needs_review') AND ($2 OR refund_needs_second(f.id, $3)))
     UNION ALL SELECT 3, 'payment_exception', x.id, x.order_id, x.amount, x.status, x.created_at FROM payment_exceptions x
     WHERE $1 IN (x.id, x.order_id) AND x.status = 'open' AND x.asset = 'KES' AND x.attempt_id IS NOT NULL AND x.kind IN ('late', 'duplicate')) d
 ORDER BY nth, created_at, object_id`
 
-// RefundDecisions lists what an officer may decide now about an object with refunds by mobile money: an order, and all that
+// RefundDecisions lists what an officer, who asks, may decide now about an object with refunds by mobile money: an order, and all that
 // belongs to it, a payment exception, or a refund. An order whose crypto may be on its way is not among them.
-func (s *Store) RefundDecisions(ctx context.Context, object uuid.UUID) ([]RefundDecision, error) {
+func (s *Store) RefundDecisions(ctx context.Context, object, officer uuid.UUID) ([]RefundDecision, error) {
 	var all []RefundDecision
-	err := s.db.All(ctx, &all, refundDecisions, object, false)
+	err := s.db.All(ctx, &all, refundDecisions, object, false, nullID(officer))
 	return all, translate(err, "refund")
 }
 
@@ -80,7 +80,7 @@ func (t unitTx) applyRefundDecision(ctx context.Context, c exchange.ControlChang
 		return exchange.Wrap(exchange.CodeInternal, err, "a stored decision about a refund can't be read")
 	}
 	var all []RefundDecision
-	if err := t.All(ctx, &all, refundDecisions, terms.ObjectID, true); err != nil {
+	if err := t.All(ctx, &all, refundDecisions, terms.ObjectID, true, nil); err != nil {
 		return err
 	}
 	for _, d := range all {

@@ -20,7 +20,7 @@ func lowerRefundLimit(t *testing.T, s *store.Store) {
 // propose proposes the only decision about an object that needs another officer.
 func propose(t *testing.T, s *store.Store, object uuid.UUID, by exchange.Principal) exchange.ControlChange {
 	t.Helper()
-	all, err := s.RefundDecisions(t.Context(), object)
+	all, err := s.RefundDecisions(t.Context(), object, by.UserID)
 	if err != nil || len(all) != 1 || !all[0].Second {
 		t.Fatalf("an officer may decide %+v, %v", all, err)
 	}
@@ -113,7 +113,7 @@ func TestLargeRefundsTakeTwo(t *testing.T) {
 			if _, err := x.s.ConfirmChange(ctx, c.ID, "", officer(t, x.s)); err != nil {
 				t.Fatal(err)
 			}
-			if all, err := x.s.RefundDecisions(ctx, x.object); err != nil || len(all) != 1 || all[0].Second {
+			if all, err := x.s.RefundDecisions(ctx, x.object, one.UserID); err != nil || len(all) != 1 || all[0].Second {
 				t.Errorf("an officer may decide %+v, %v", all, err)
 			}
 			if err := x.carry(one); err != nil {
@@ -201,7 +201,7 @@ func TestOrderOnItsWayIsNotOfferedForARefund(t *testing.T) {
 	o, p := paid(t, s, storetest.NewMarket(t, s))
 	offered := func() bool {
 		t.Helper()
-		all, err := s.RefundDecisions(t.Context(), o.ID)
+		all, err := s.RefundDecisions(t.Context(), o.ID, uuid.Nil)
 		if err != nil {
 			t.Fatal(err)
 		}

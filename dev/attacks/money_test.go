@@ -94,10 +94,12 @@ func TestD8_AroundTheOfficers(t *testing.T) { //nolint:tparallel // the parts fo
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := testbed.Place(t.Context(), seller, in, testbed.Key()); err == nil {
-			t.Error("the second sale asked nobody")
+		second, err := testbed.Place(t.Context(), seller, in, testbed.Key())
+		if err != nil {
+			t.Fatal(err)
 		}
 		w.completes(t, seller, first.ID)
+		w.until(t, seller, second.ID, "waiting for an officer", func(o testbed.Order) bool { return o.StatusDetail == "approval" })
 		if left, err := demo.Held(t.Context(), w.Store, wallet, money.USDT); err != nil || left.Cmp(money.Must(money.USDT, "900")) < 0 {
 			t.Errorf("%s are left of 1,800 that one sale of 900 took from: %v", left, err)
 		}

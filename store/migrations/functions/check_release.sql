@@ -2,7 +2,7 @@
 -- value needs together with the running sums, and when its destination has rested or two approved; see JudgeRelease in the
 -- code. Its own time can't hide it from the sums, nor the others from it, nor shorten the rest. A refund by mobile money that
 -- an officer requests is not even opened with fewer officers: it ends its order. One by rule waits for them, because it books
--- money that came.
+-- money that came. One that never passed counts for a day from the end of its refund: an earlier try has paid it.
 CREATE OR REPLACE FUNCTION check_release() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     plan   release_purposes;
@@ -49,7 +49,8 @@ BEGIN
     ELSIF OLD.passed_at IS NOT NULL AND (NEW.officers, NEW.rests_until) IS DISTINCT FROM (OLD.officers, OLD.rests_until) THEN
         RAISE EXCEPTION 'release % has passed', NEW.id USING ERRCODE = 'KV002';
     END IF;
-    NEW.counts_until := CASE WHEN NEW.ended_at IS NOT NULL THEN '-infinity' WHEN NEW.passed_at IS NULL THEN 'infinity'
+    NEW.counts_until := CASE WHEN NEW.ended_at IS NOT NULL THEN '-infinity'
+        WHEN NEW.passed_at IS NULL AND NOT EXISTS (SELECT FROM refunds f WHERE NEW.purpose = 'refund' AND f.id = NEW.object_id AND f.status = 'completed') THEN 'infinity'
         ELSE greatest(NEW.passed_at, clock_timestamp()) + interval '24 hours' END;
     RETURN NEW;
 END $$;
