@@ -280,6 +280,9 @@ func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutS
 	ctx, stop := heartbeat(ctx)
 	defer stop()
 	a, err := p.Store.Attempt(ctx, in.AttemptID)
+	if exchange.CodeOf(err) == exchange.CodeNotFound { // the database was put back to before it began
+		return PayoutStep{State: PayoutSuspended, Class: exchange.ClassDatabase}, nil
+	}
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}

@@ -141,6 +141,10 @@ func (t unitTx) applyAttestation(ctx context.Context, c exchange.ControlChange, 
 	if err := json.Unmarshal(c.Change, &terms); err != nil {
 		return exchange.Wrap(exchange.CodeInternal, err, "a stored payout attestation can't be read")
 	}
+	// A try that begins at the same moment comes before the attestation, or finds it.
+	if _, err := t.lockedPayoutObject(ctx, exchange.MomoObject{Type: terms.ObjectType, ID: terms.ObjectID}); err != nil {
+		return err
+	}
 	if terms.AttemptID != nil {
 		_, attempt, err := t.undecided(ctx, terms.OrderID)
 		if err != nil {

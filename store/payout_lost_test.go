@@ -151,11 +151,26 @@ func TestD4_ALostPayoutHasAReceiptOfItsOwn(t *testing.T) {
 // What two officers attest while a try begins comes before it or after it: the try waits, and then sends nothing.
 func TestD4_AnAttestationAndATryAtOneMoment(t *testing.T) {
 	t.Parallel()
-	x := owing(t)
-	payout(t, x.s, first(underpaid(t, x.s)))
+	t.Run("of a sale", func(t *testing.T) {
+		t.Parallel()
+		x := owing(t)
+		payout(t, x.s, first(underpaid(t, x.s)))
+		attestedAndTried(t, x, exchange.OrderObject(x.order.ID))
+	})
+	t.Run("of a refund", func(t *testing.T) {
+		t.Parallel()
+		s := storetest.New(t)
+		payout(t, s, first(underpaid(t, s)))
+		r, _ := underpaid(t, s)
+		attestedAndTried(t, &sale{s: s}, exchange.RefundObject(r.ID))
+	})
+}
+
+func attestedAndTried(t *testing.T, x *sale, of exchange.MomoObject) {
+	t.Helper()
 	one, two := x.officers(t)
 	storetest.PutBack(t, x.s)
-	c, err := x.s.ProposeReceipt(t.Context(), exchange.OrderObject(x.order.ID), "UKL0000001", one)
+	c, err := x.s.ProposeReceipt(t.Context(), of, "UKL0000001", one)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +182,7 @@ func TestD4_AnAttestationAndATryAtOneMoment(t *testing.T) {
 	for _, q := range []string{          // the confirmation
 		`UPDATE control_changes SET status = 'confirmed', decided_by = '` + two.UserID.String() + `', decided_at = now() WHERE id = '` + c.ID.String() + `'`,
 		`INSERT INTO payout_attestations (id, object_type, object_id, receipt, note, attested_by, agreed_by, said_at)
-			SELECT id, 'order', '` + x.order.ID.String() + `', 'UKL0000001', change ->> 'note', proposed_by, decided_by, now() FROM control_changes WHERE id = '` + c.ID.String() + `'`,
+			SELECT id, '` + string(of.Type) + `', '` + of.ID.String() + `', 'UKL0000001', change ->> 'note', proposed_by, decided_by, now() FROM control_changes WHERE id = '` + c.ID.String() + `'`,
 	} {
 		if _, err := tx.ExecContext(t.Context(), q); err != nil {
 			t.Fatal(err)
@@ -176,7 +191,8 @@ func TestD4_AnAttestationAndATryAtOneMoment(t *testing.T) {
 	released(t, x.s)
 	begun := make(chan exchange.PaymentAttempt, 1)
 	go func() {
-		a, err := x.begin(t.Context(), x.s, 1)
+		id := storetest.NewID(t)
+		a, err := x.s.BeginPayout(t.Context(), of, exchange.PaymentAttempt{ID: id, Provider: "daraja", Reference: "Refund", CallbackToken: id.String()})
 		if err != nil {
 			t.Errorf("the try after it: %v", err)
 		}
@@ -197,6 +213,28 @@ func TestD4_AnAttestationAndATryAtOneMoment(t *testing.T) {
 		t.Errorf("the try is %s by %q", a.Status, a.Receipt)
 	}
 	wantBooks(t, x.s)
+}
+
+// The crypto of a sale does not go back while two officers attest that its payee was paid.
+func TestD4_AnAttestedSaleIsNotGivenBack(t *testing.T) {
+	t.Parallel()
+	x := taken(t)
+	x.says(t)
+	x.refuses(t, false)
+	x.noCoolOff(t)
+	r := x.opensRefund(t)
+	one, two := x.officers(t)
+	storetest.PutBack(t, x.s)
+	c, err := x.s.ProposeReceipt(t.Context(), exchange.OrderObject(x.order.ID), "UKL0000001", one)
+	if err == nil {
+		_, err = x.s.ConfirmChange(t.Context(), c.ID, "", two)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := x.standing(t, r, exchange.RefundWaitsClaim); s.Payment.ID != uuid.Nil {
+		t.Errorf("its payment is %+v", s.Payment)
+	}
 }
 
 // An attestation that is confirmed after the database was released would book nothing and stop nothing. The second officer

@@ -56,17 +56,19 @@ const refundTerms = `
 SELECT nullif(refund_ready_at(f), 'infinity') AS ready_at, refund_ready_at(f) > clock_timestamp() AS cooling,
     release_officers(CASE WHEN r.id IS NULL THEN release_terms('refund', f.id) ELSE r END, clock_timestamp()) AS needed, coalesce((SELECT count(*) FROM release_voices(r)), 0) AS agreed,
     EXISTS (SELECT FROM order_payouts y WHERE y.id = f.order_id AND y.status <> 'cancelled' AND f.exception_id IS NULL) AS payable,
+    f.exception_id IS NULL AND payee_attested(f.order_id) AS attested,
     EXISTS (SELECT FROM approvals a WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'reject' AND a.digest = f.digest) AS refused
 FROM refunds f LEFT JOIN releases r ON r.purpose = 'refund' AND r.object_id = f.id AND r.ended_at IS NULL WHERE f.id = $1`
 
 // refundTermsRow is the unmet conditions between a refund and its payment.
 type refundTermsRow struct {
-	ReadyAt sql.NullTime // null while a payout may have paid
-	Cooling bool         // by the clock of the database, which checks again
-	Needed  int
-	Agreed  int
-	Payable bool
-	Refused bool
+	ReadyAt  sql.NullTime // null while a payout may have paid
+	Cooling  bool         // by the clock of the database, which checks again
+	Needed   int
+	Agreed   int
+	Payable  bool
+	Attested bool // two officers attested that the payee was paid
+	Refused  bool
 }
 
 // standing is what a refund in crypto waits for.
@@ -87,6 +89,8 @@ func (t unitTx) standing(ctx context.Context, f exchange.Refund) (exchange.Refun
 	switch {
 	case f.Status == exchange.RefundCompleted, f.Status == exchange.RefundProcessing:
 	case f.Status == exchange.RefundNeedsReview && f.Detail == string(exchange.RefundWaitsClaim):
+		out.Wait = exchange.RefundWaitsClaim
+	case r.Attested:
 		out.Wait = exchange.RefundWaitsClaim
 	case r.Payable, !r.ReadyAt.Valid:
 		out.Wait = exchange.RefundWaitsPayout

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -175,6 +176,40 @@ func suspendedSale(t *testing.T, c *parkedCommand) {
 	}
 	if out := w.operator.paidOut(w.request.ID); len(out) != 0 {
 		t.Errorf("%v was sent besides", out)
+	}
+}
+
+// A payout is under way when its database is put back to before it began. Its flow knows more than the rows: it parks like every
+// other payout then, is booked by the receipt that two officers attest, and sends nothing.
+func TestPayoutUnderWayThatItsDatabaseLost(t *testing.T) {
+	w := newSale(t)
+	w.payouts(payer{code: "0", after: time.Second, silent: true, mute: true})
+	w.at(30*time.Second, w.another) // the first request of the database
+	w.deposit(time.Minute, 1, crypto("10"))
+	var sent int
+	w.at(4*time.Minute, func() {
+		sent = len(w.operator.paidOut(w.request.ID))
+		storetest.Exec(t, w.store.Store, `SET session_replication_role = replica;
+			DELETE FROM payment_attempts WHERE object_id = '`+w.request.ID.String()+`' AND direction = 'payout';
+			UPDATE order_payouts SET status = 'pending' WHERE id = '`+w.request.ID.String()+`'; SET session_replication_role = origin`)
+		storetest.PutBack(t, w.store.Store)
+	})
+	w.at(time.Hour, func() {
+		w.signs.mu.Lock()
+		parked := w.signs.reasons[workflows.OffRampID(w.request.ID)]
+		w.signs.mu.Unlock()
+		if !slices.Equal(parked, []string{string(workflows.ReasonMomoSuspended)}) {
+			t.Errorf("it is parked with %v", parked)
+		}
+		w.attestLost(exchange.OrderObject(w.request.ID))
+		w.tell(activities.VerbResolve)()
+	})
+	w.run(t)
+	if o := w.order(); o.Status != exchange.OrderCompleted || o.MomoReceipt != "UKLMANUAL1" {
+		t.Errorf("the sale is %s by %q", o.Status, o.MomoReceipt)
+	}
+	if out := w.operator.paidOut(w.request.ID); len(out) != sent || sent != 1 {
+		t.Errorf("%d payouts were sent, and %d when the database was put back", len(out), sent)
 	}
 }
 

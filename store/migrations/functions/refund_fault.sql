@@ -15,6 +15,9 @@ BEGIN
         IF o.status <> 'failed' OR EXISTS (SELECT FROM order_payouts y WHERE y.id = o.id AND y.status <> 'cancelled') THEN
             RETURN 'its order may be paid out';
         END IF;
+        IF payee_attested(o.id) THEN
+            RETURN 'two officers attested that its payee was paid';
+        END IF;
         IF refund_ready_at(f) > clock_timestamp() THEN
             RETURN 'a payout of its order may have paid';
         END IF;

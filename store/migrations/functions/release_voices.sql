@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION release_voices(r releases) RETURNS SETOF uuid LANGUAG
                 AND a.officer_id IS DISTINCT FROM f.addressed_by AND a.officer_id IS DISTINCT FROM f.dismissed_by
         UNION SELECT a.officer_id FROM approvals a WHERE r.purpose = 'funding' AND a.object_type = 'order' AND a.object_id = r.object_id AND a.action = 'approve' AND a.digest = r.digest
         UNION SELECT unnest(ARRAY[c.proposed_by, c.decided_by]) FROM control_changes c LEFT JOIN refunds f ON f.id = r.object_id
-            WHERE r.purpose = 'refund' AND c.kind = 'refund_decision' AND c.status = 'confirmed' AND c.expires_at > clock_timestamp()
+            WHERE r.purpose = 'refund' AND f.rail IS DISTINCT FROM 'chain' AND c.kind = 'refund_decision' AND c.status = 'confirmed' AND c.expires_at > clock_timestamp()
                 AND NOT EXISTS (SELECT FROM users w WHERE w.id IN (c.proposed_by, c.decided_by) AND NOT (w.is_active AND w.role IN ('admin', 'treasury')))
                 AND c.change ->> 'object_id' IN (r.object_id::text, CASE WHEN NOT payee_chosen(f) THEN coalesce(f.exception_id, f.order_id)::text END)
         UNION SELECT c.officer_id FROM bank_confirmations c JOIN order_payouts p ON p.id = c.order_id
