@@ -45,7 +45,6 @@ type OpenedOffRamp struct {
 	Escrow     string    `json:"escrow"`                // the address to which the crypto must be sent
 	Method     string    `json:"method"`                // of the payout
 	FundFromID uuid.UUID `json:"fund_from_id,omitzero"` // a custodial wallet from which the crypto is taken
-	Awaits     bool      `json:"awaits,omitempty"`      // officers have to decide before it is taken, or a new payee rests
 }
 
 // OpenOffRamp inserts the order that an intent asks for, reserves its payout, and leases an escrow address for whose deposits
@@ -62,7 +61,6 @@ func (o *OffRamps) OpenOffRamp(ctx context.Context, in IntentInput) (OpenedOffRa
 			Crypto: order.Price.Crypto, Fiat: order.Price.Fiat, ExpiresAt: order.ExpiresAt,
 		},
 		Escrow: order.EscrowAddress, Method: order.PaymentMethod, FundFromID: order.FundWalletID,
-		Awaits: slices.Contains([]string{exchange.WaitApproval, exchange.WaitSecond, exchange.WaitRest}, order.StatusDetail),
 	}, nil
 }
 

@@ -15,16 +15,16 @@ type saleRelease struct {
 	orderID uuid.UUID
 	state   activities.SaleReleaseState
 	decided bool // a decision was counted that the flow has not seen
+	shown   bool // that the sale waits
 }
 
 // released waits until the rule about all that leaves lets the crypto go: for officers, for the rest of a new payee, or both.
 // The wait ends with the life of the order: without enough approvals the payment is given up. It reports whether the crypto
 // may go.
 func (f *offRamp) released(ctx workflow.Context) bool {
-	if !f.sale.Awaits {
+	if f.order.Status != exchange.OrderPending {
 		return true
 	}
-	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(StageApproval), AttrWaitingFor.ValueSet(WaitsForOfficer))
 	w := &saleRelease{orderID: f.order.OrderID}
 	f.approvals.about = w
 	defer func() { f.approvals.about = nil }()
@@ -40,6 +40,10 @@ func (f *offRamp) released(ctx workflow.Context) bool {
 			f.unfunded = true
 			f.close(ctx, exchange.DetailRejected, activities.Behalf{})
 			return false
+		}
+		if !w.shown {
+			show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(StageApproval), AttrWaitingFor.ValueSet(WaitsForOfficer))
+			w.shown = true
 		}
 		f.awaitOfficers(ctx, w)
 		if f.cancel != nil {

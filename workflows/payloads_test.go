@@ -170,7 +170,7 @@ func payloads() map[string]any {
 				OrderState: state, Type: exchange.OffRampSell, Network: exchange.Tron, Asset: money.USDT, MerchantID: id(11),
 				Crypto: money.Must(money.USDT, "10"), Fiat: money.Must(money.KES, "1293"), ExpiresAt: at,
 			},
-			Escrow: "TEscrow", Method: exchange.PaymentMethodMomo, FundFromID: id(10), Awaits: true,
+			Escrow: "TEscrow", Method: exchange.PaymentMethodMomo, FundFromID: id(10),
 		},
 		"close_off_ramp_input": &activities.CloseOffRampInput{OrderID: id(1), Detail: exchange.DetailExpired, Behalf: behalf},
 		"decide_deposit_input": &activities.DecideDepositInput{OrderID: id(1), Behalf: activities.Behalf{IntentID: id(9)}},
