@@ -339,10 +339,7 @@ func TestD15_ShillingsStayWhileThePayoutMayProveTrue(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantFault(t, take("0.01"), exchange.CodeInsufficientFunds)
-			free := `UPDATE holds SET status = 'released' WHERE id = $1`
-			if _, err := storetest.Owner(t, x.s).ExecContext(ctx, free, x.order.HoldID); sqlState(err) != "KV002" {
-				t.Errorf("the database frees the shillings: %v", err)
-			}
+			x.wantReserved(t, "status = 'released'", "status = 'captured'", "amount = 0", "amount = amount - 0.01", "status = 'released', amount = 0")
 			if _, err := completeOrder(t, x.s, x.order.ID, a.ID, storetest.Paid(t, a.Amount)); err != nil {
 				t.Fatal(err)
 			}
@@ -353,6 +350,32 @@ func TestD15_ShillingsStayWhileThePayoutMayProveTrue(t *testing.T) {
 			wantBooks(t, x.s)
 		})
 	}
+}
+
+// wantReserved expects that nobody frees the shillings of a sale by any of these changes, not even the processes that write
+// holds.
+func (x *sale) wantReserved(t *testing.T, changes ...string) {
+	t.Helper()
+	for _, role := range []store.Role{store.RoleAPI, store.RoleFlows, store.RoleMomo, store.RoleChain, store.RoleSigner} {
+		conn := storetest.As(t, x.s, role)
+		for _, change := range changes {
+			if _, err := conn.ExecContext(t.Context(), "UPDATE holds SET "+change+" WHERE id = $1", x.order.HoldID); sqlState(err) != "KV002" {
+				t.Errorf("%s frees the shillings by %s: %v", role, change, err)
+			}
+		}
+	}
+}
+
+// The shillings of a sale are freed only when it has ended: a payout of freed ones would be at nobody's cost.
+func TestShillingsStayWhileTheSaleGoesOn(t *testing.T) {
+	t.Parallel()
+	changes := []string{"status = 'released'", "status = 'captured'", "amount = 0"}
+	x := sold(t)
+	x.wantReserved(t, changes...)
+	x = owing(t)
+	x.wantReserved(t, changes...)
+	x.begun(t, 1)
+	x.wantReserved(t, changes...)
 }
 
 // A sale that fails before a payout was begun frees its shillings at once.

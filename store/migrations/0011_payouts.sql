@@ -165,7 +165,8 @@ CREATE CONSTRAINT TRIGGER refunds_proven AFTER UPDATE ON refunds DEFERRABLE INIT
     WHEN (NEW.rail = 'chain' AND OLD.status <> NEW.status AND NEW.status = 'completed') EXECUTE FUNCTION check_refund_sent();
 
 CREATE TRIGGER holds_of_sales AFTER UPDATE ON holds FOR EACH ROW
-    WHEN (NEW.object_type = 'order' AND OLD.status = 'held' AND NEW.status = 'released') EXECUTE FUNCTION check_shillings_freed();
+    WHEN (NEW.object_type = 'order' AND OLD.status = 'held' AND (NEW.status <> 'held' OR NEW.amount < OLD.amount))
+    EXECUTE FUNCTION check_shillings_freed();
 
 -- Attestations of payouts: what two officers attest about a payout with too little evidence from the provider: that it
 -- was made, with its receipt, or that it was not made.
