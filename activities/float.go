@@ -200,7 +200,8 @@ func (f *Float) addressed(m exchange.FloatMove) exchange.FloatMove {
 	return m
 }
 
-// moveWithin is how long after a step began to claim a movement it may be asked for. An officer may settle it soon after.
+// moveWithin is how long after a step began to claim a movement it may be asked for. It ends before an officer may declare that
+// the movement failed (exchange.FloatSending).
 const moveWithin = 2 * time.Minute
 
 // SubmitFloatMove asks the operator for a movement, at most once, because the operator accepts no id of ours here. Before the

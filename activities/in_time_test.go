@@ -126,6 +126,14 @@ func TestD16_NothingIsSentAfterItsTime(t *testing.T) {
 	}
 }
 
+// A movement of float is sent before an officer may declare that it failed. A request takes a minute at most.
+func TestFloatMoveIsSentBeforeItMayFail(t *testing.T) {
+	t.Parallel()
+	if moveWithin+time.Minute > exchange.FloatSending {
+		t.Errorf("it may be sent for %s, and fail after %s", moveWithin, exchange.FloatSending)
+	}
+}
+
 // A payout that is sent again ends in time too: before the operator may have forgotten its id, and before its try is over.
 func TestD16_NothingIsSentAgainAfterItsTime(t *testing.T) {
 	t.Parallel()

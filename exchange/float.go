@@ -162,9 +162,14 @@ type FloatMove struct {
 	SettledBy      uuid.UUID // the officer who settled it
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
+	ClaimedAt      time.Time // when a run claimed it, which alone may send the request
 	SettledAt      time.Time
 	Version        int64
 }
+
+// FloatSending is how long after its claim the request for a movement may still be on its way. Until then no officer declares
+// that it failed.
+const FloatSending = 3 * time.Minute
 
 // Open reports whether it may still move money.
 func (m FloatMove) Open() bool {

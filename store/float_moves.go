@@ -14,7 +14,7 @@ import (
 )
 
 const moveColumns = `id, amount||' '||asset AS amount, '' AS callback_token, '' AS status_token, status, hold_id, change_id, asked_by, conversation_id, originator_id, code, receipt, note, settled_by,
-	created_at, updated_at, settled_at, version`
+	created_at, updated_at, claimed_at, settled_at, version`
 
 func moveSnapshot(m exchange.FloatMove) map[string]any {
 	return map[string]any{
@@ -237,18 +237,21 @@ func (s *Store) RecordFloatSubmission(ctx context.Context, id uuid.UUID, sub exc
 const maxFloatCode = 40
 
 // SettleFloatMove books the outcome of a movement: completed with its receipt, or failed. A repeated call with the
-// same outcome returns the movement as it is; CodeStateConflict when another outcome is booked, or the request was not
-// sent yet.
+// same outcome returns the movement as it is; CodeStateConflict when another outcome is booked, the request was not sent yet,
+// or it may be sent still and an officer declares that it failed.
 func (s *Store) SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.FloatMoveStatus, o exchange.Observation, note string, by exchange.Principal) (exchange.FloatMove, error) {
 	if to == exchange.FloatCompleted && o.Receipt == "" {
 		return exchange.FloatMove{}, exchange.Errorf(exchange.CodeInvalid, "A completed movement of float needs its receipt.")
 	}
-	return s.moveFloat(ctx, id, by, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
+	return s.moveFloat(ctx, id, by, func(m exchange.FloatMove, now time.Time) (exchange.FloatMove, error) {
 		if m.Status == to && m.Receipt == o.Receipt {
 			return m, nil
 		}
 		if by.UserID != uuid.Nil && by.UserID == m.AskedBy {
 			return m, exchange.Errorf(exchange.CodeForbidden, "The requester of a movement of float can't settle it.")
+		}
+		if sent := m.ClaimedAt.Add(exchange.FloatSending); by.UserID != uuid.Nil && to == exchange.FloatFailed && m.Status == exchange.FloatUnknown && now.Before(sent) {
+			return m, exchange.Errorf(exchange.CodeStateConflict, "The request for the movement may still be sent until %s. Look again at the operator's portal after that.", sent.UTC().Format(time.RFC3339))
 		}
 		if o.Amount.Positive() && !o.Amount.Equal(m.Amount) {
 			return m, exchange.Errorf(exchange.CodeConflict, "The mobile money operator moved another amount than requested.")

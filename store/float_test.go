@@ -181,6 +181,9 @@ func TestFloatMove(t *testing.T) {
 	if _, _, err := s.ClaimFloatMove(ctx, exchange.FloatMove{ID: lost.ID, CallbackToken: "lost", StatusToken: "found"}); err != nil {
 		t.Fatal(err)
 	}
+	_, err = s.SettleFloatMove(ctx, lost.ID, exchange.FloatFailed, exchange.Observation{}, "in no statement", b.one)
+	wantFault(t, err, exchange.CodeStateConflict) // the request may be sent still
+	claimedBefore(t, s, lost.ID, exchange.FloatSending+time.Second)
 	if _, err := s.SettleFloatMove(ctx, lost.ID, exchange.FloatFailed, exchange.Observation{}, "in no statement", b.one); err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +191,49 @@ func TestFloatMove(t *testing.T) {
 	_, _, err = s.BeginFloatMove(ctx, storetest.NewID(t), kes("250001"), b.one)
 	if exchange.CodeOf(err) != "" && exchange.CodeOf(err) != exchange.CodeInsufficientFunds {
 		t.Error(err)
+	}
+	wantBooks(t, s)
+}
+
+func claimedBefore(t *testing.T, s *store.Store, id uuid.UUID, age time.Duration) {
+	t.Helper()
+	storetest.Exec(t, s, `UPDATE float_moves SET claimed_at = clock_timestamp() - make_interval(secs => $2) WHERE id = $1`, id, age.Seconds())
+}
+
+// The database ends no claimed movement as failed while its request may be sent still, by no officer's word and without
+// anything that the operator said, and no process chooses the moment of the claim.
+func TestFloatMoveDoesNotFailWhileItMayBeSent(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t, store.Options{})
+	ctx, s := t.Context(), b.store
+	collected(t, s, "300000")
+	m := beginMove(t, b, "50000", b.officer)
+	if _, _, err := s.ClaimFloatMove(ctx, exchange.FloatMove{ID: m.ID, CallbackToken: "token", StatusToken: "answers"}); err != nil {
+		t.Fatal(err)
+	}
+	const fail = `UPDATE float_moves SET status = 'failed', settled_at = now(), updated_at = now() - interval '1 hour', settled_by = NULLIF($2, '')::uuid WHERE id = $1`
+	refused := func(by string) {
+		t.Helper()
+		for _, role := range []store.Role{store.RoleAPI, store.RoleMomo} {
+			conn := storetest.As(t, s, role)
+			if _, err := conn.ExecContext(ctx, fail, m.ID, by); sqlState(err) != "KV001" {
+				t.Errorf("%s ends it: %v", role, err)
+			}
+			if _, err := conn.ExecContext(ctx, `UPDATE float_moves SET claimed_at = now() - interval '1 hour' WHERE id = $1`, m.ID); sqlState(err) != "42501" {
+				t.Errorf("%s chooses when it was claimed: %v", role, err)
+			}
+		}
+	}
+	refused("")
+	claimedBefore(t, s, m.ID, exchange.FloatSending-20*time.Second)
+	refused(b.one.UserID.String())
+	said := exchange.MomoCallback{ID: storetest.NewID(t), Kind: exchange.CallbackResult, RemoteIP: "127.0.0.1", Body: []byte(`{}`), FloatMoveID: m.ID, ReceivedAt: time.Now()}
+	if err := s.SaveCallback(ctx, said); err != nil {
+		t.Fatal(err)
+	}
+	refused(b.one.UserID.String()) // anybody who learns the address could have said it
+	if _, err := s.SettleFloatMove(ctx, m.ID, exchange.FloatFailed, exchange.Observation{}, "", exchange.System("float")); err != nil {
+		t.Error("what the operator reports waits too:", err)
 	}
 	wantBooks(t, s)
 }

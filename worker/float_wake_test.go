@@ -99,6 +99,7 @@ func TestMovedFloatWakesSales(t *testing.T) {
 	if _, _, err := w.store.ClaimFloatMove(t.Context(), exchange.FloatMove{ID: failed, CallbackToken: "0123456789abcdef", StatusToken: "fedcba9876543210"}); err != nil {
 		t.Fatal(err)
 	}
+	storetest.Exec(t, w.store, `UPDATE float_moves SET claimed_at = claimed_at - interval '10 minutes' WHERE id = $1`, failed)
 	if _, err := w.store.SettleFloatMove(t.Context(), failed, exchange.FloatFailed, exchange.Observation{}, "", exchange.System("float")); err != nil {
 		t.Fatal(err)
 	}

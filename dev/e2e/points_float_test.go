@@ -111,6 +111,10 @@ func (b *floatScenario) restarted(t *testing.T, w *harness, _ *trial) {
 	}
 	path := "/api/v1/auth/momo/float/moves/" + b.id.String() + "/settle"
 	in := map[string]any{"outcome": "failed", "note": "the operator never heard of it"}
+	const older = `UPDATE float_moves SET claimed_at = claimed_at - interval '10 minutes' WHERE id = $1`
+	if _, err := w.db.ExecContext(t.Context(), older, b.id); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "the movement is settled by another officer", func() error {
 		return w.as(t, secondOfficer).Post(t.Context(), path, uuid.NewString(), in, nil)
 	})

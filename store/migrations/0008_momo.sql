@@ -341,8 +341,10 @@ CREATE TABLE float_moves (
     settled_by      uuid            REFERENCES users (id), -- the officer who attested the outcome, where the provider did not report it
     created_at      timestamptz     NOT NULL,
     updated_at      timestamptz     NOT NULL,
+    claimed_at      timestamptz, -- when a run claimed it, which alone may send the request; set by the trigger
     settled_at      timestamptz,
     version         bigint          NOT NULL DEFAULT 1,
+    CONSTRAINT float_moves_claimed CHECK ((status = 'created') = (claimed_at IS NULL)),
     CONSTRAINT float_moves_change_key UNIQUE (change_id),
     CONSTRAINT float_moves_token_key UNIQUE (token_hash),
     CONSTRAINT float_moves_status_token_key UNIQUE (status_token_hash),
@@ -361,6 +363,8 @@ CALL never_removed('float_moves');
 CALL same_columns('float_moves', 'id, asset, amount, hold_id, change_id, asked_by, created_at');
 CALL set_once('float_moves', 'token_hash, status_token_hash, receipt, conversation_id');
 CREATE TRIGGER float_moves_guarded BEFORE INSERT ON float_moves FOR EACH ROW EXECUTE FUNCTION guard_float_move();
+CREATE TRIGGER float_moves_sent BEFORE UPDATE ON float_moves FOR EACH ROW
+    WHEN (OLD.status = 'created' AND NEW.status = 'unknown' OR OLD.status = 'unknown' AND NEW.status = 'failed') EXECUTE FUNCTION check_float_sent();
 
 CREATE TABLE momo_callbacks (
     id          uuid        PRIMARY KEY,
