@@ -102,7 +102,7 @@ func (t unitTx) repriced(ctx context.Context, o exchange.Order, crypto money.Amo
 	return o, p, true, nil
 }
 
-// refusedOnly drops a refusal because of a customer's limits, and returns any other error.
+// refusedOnly drops a refusal because of a limit or of what a request says, and returns any other error.
 func refusedOnly(err error) error {
 	switch exchange.CodeOf(err) {
 	case exchange.CodeInvalid, exchange.CodeLimitReached:
@@ -152,11 +152,15 @@ func (t unitTx) reserveAnew(ctx context.Context, before exchange.Order, o *excha
 
 const isActive = `SELECT is_active FROM users WHERE id = $1`
 
-// buysMore reports whether an offer buys more than it had agreed to. A paused or suspended one, or one of an inactive
-// vendor, does not: otherwise a customer with a small open order could take all of it at an outdated price.
+// buysMore reports whether an offer buys more than it had agreed to. A paused or suspended one, one of an inactive vendor, or
+// one that the market has left does not: otherwise a customer with a small open order could take all of it at an outdated
+// price. The database refuses more at such a price, too.
 func (t unitTx) buysMore(ctx context.Context, offer exchange.Offer) (bool, error) {
 	if offer.Status != exchange.OfferActive && offer.Status != exchange.OfferExhausted {
 		return false, nil
+	}
+	if err := t.nearMarket(ctx, offer); err != nil {
+		return false, refusedOnly(err)
 	}
 	var active bool
 	err := t.Get(ctx, &active, isActive, offer.VendorID)

@@ -268,6 +268,37 @@ func TestPausedOffersBuyNoMore(t *testing.T) {
 	}
 }
 
+// An offer that the market has left keeps its agreements, and buys no more at its old price: neither when the sale expires, nor
+// by its seller's word, nor past the product's code.
+func TestOffersFarFromTheMarketBuyNoMore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		amount string
+		market string
+		want   exchange.DepositVerdict
+	}{
+		"more, near the market":     {"12", "161", exchange.TakenRepriced},
+		"more, far from the market": {"12", "162", exchange.TakenMismatch},
+		"less, far from the market": {"9.5", "162", exchange.TakenRepriced},
+		"what was agreed":           {"10", "162", exchange.TakenExact},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := sold(t)
+			storetest.Exec(t, x.s, `UPDATE valuations SET rate = $1 WHERE asset = 'USDT'`, c.market)
+			x.take(t, x.final(t, x.to("tx", usdt(c.amount))), c.want)
+			wantBooks(t, x.s)
+		})
+	}
+	x, _ := otherCame(t, "12")
+	storetest.Exec(t, x.s, `UPDATE valuations SET rate = 162 WHERE asset = 'USDT'`)
+	_, err := x.decides(t, exchange.IntendSaleAccept, x.now(t), x.seller())
+	wantFault(t, err, exchange.CodeStateConflict)
+	if _, err := storetest.As(t, x.s, store.RoleFlows).ExecContext(t.Context(), `UPDATE orders SET crypto_amount = 12 WHERE id = $1`, x.order.ID); sqlState(err) != "KV059" {
+		t.Errorf("the database sells more: %v", err)
+	}
+}
+
 // A repriced sale is still one transaction: its value may not exceed the limit of one.
 func TestRepricedSaleIsOneTransaction(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func (a *arrivedCrypto) showOther(ctx context.Context) error {
 }
 
 var errOtherDoesNotFit = exchange.Errorf(exchange.CodeStateConflict,
-	"The offer, the payout or your limits do not allow a sale of this amount. You may have the crypto returned.")
+	"The offer, its rate, the payout or your limits do not allow a sale of this amount. You may have the crypto returned.")
 
 // DecideDeposit carries out an intent of a sale's seller about crypto of another amount: the sale is priced by it at its own
 // rate and owes its payout, or the sale ends and all of the crypto goes back. A repeated call returns the current state with

@@ -118,6 +118,8 @@ CREATE CONSTRAINT TRIGGER deposit_quarantine_agreed AFTER UPDATE ON deposit_quar
     WHEN (OLD.settled_at IS NULL AND NEW.settled_at IS NOT NULL) EXECUTE FUNCTION guard_quarantine();
 
 CREATE TRIGGER orders_collar BEFORE INSERT ON orders FOR EACH ROW WHEN (NEW.offer_id IS NOT NULL) EXECUTE FUNCTION check_rate_collar();
+CREATE TRIGGER orders_collar_more BEFORE UPDATE ON orders FOR EACH ROW WHEN (NEW.offer_id IS NOT NULL AND NEW.crypto_amount > OLD.crypto_amount)
+    EXECUTE FUNCTION check_rate_collar();
 
 -- What single officers attested within a day is summed.
 CREATE INDEX payment_attempts_attested_idx ON payment_attempts (settled_at) WHERE result_class = 'attested';
