@@ -77,7 +77,8 @@ func (l Limits) orders(r exchange.Role) int {
 }
 
 // A customer may open more unpaid sales per day than may wait at a time, but not many more: each keeps its escrow
-// address out of use while that rests, so a single account could use up the pool.
+// address out of use while that rests, so a single account could use up the pool. A sale whose crypto went back because it was
+// another amount counts as unpaid: it also costs the house the fee of what it returned.
 const (
 	unpaidWindow      = 24 * time.Hour
 	unpaidPerWaiting  = 5  // own unpaid sales of a customer, for each that may wait
@@ -129,13 +130,16 @@ func (t unitTx) below(ctx context.Context, limit int, query string, owner uuid.U
 // can't exceed a limit that is counted after it.
 const lockCustomer = readUser + ` FOR NO KEY UPDATE`
 
+// unpaid is said by two indexes in the same words.
+const unpaid = `(status IN ('pending', 'cancelled') OR status = 'failed' AND status_detail = '` + exchange.DetailMismatch + `')`
+
 const countOpen = `
 SELECT (SELECT is_active FROM users WHERE id = $4) AS vendor, (SELECT type = 'cold' FROM wallets WHERE id = $5) AS cold,
     (SELECT count(*) FROM orders WHERE customer_id = $1 AND status = 'pending' AND order_type IN ('ON_RAMP_BUY', 'OFF_RAMP_SELL')) AS orders,
     (SELECT count(*) FROM orders WHERE customer_id = $1 AND vendor_id = $4
         AND (order_type = 'ON_RAMP_SELL' AND status = 'pending' OR order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'confirming'))) AS asked,
-    CASE WHEN $6 THEN (SELECT count(*) FROM orders WHERE vendor_id = $4 AND order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'cancelled') AND created_at > $7)
-        ELSE (SELECT count(*) FROM orders WHERE customer_id = $1 AND order_type = 'OFF_RAMP_SELL' AND status IN ('pending', 'cancelled') AND created_at > $7) END AS unpaid,
+    CASE WHEN $6 THEN (SELECT count(*) FROM orders WHERE vendor_id = $4 AND order_type = 'OFF_RAMP_BUY' AND ` + unpaid + ` AND created_at > $7)
+        ELSE (SELECT count(*) FROM orders WHERE customer_id = $1 AND order_type = 'OFF_RAMP_SELL' AND ` + unpaid + ` AND created_at > $7) END AS unpaid,
     (SELECT count(*) FROM payment_attempts WHERE phone = $2 AND direction = 'collection' AND status <> 'refused' AND created_at > $3) AS prompts`
 
 // underLimits refuses an order against an inactive vendor or a cold wallet, and one beyond the pending orders of its
@@ -163,7 +167,7 @@ func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.
 	}
 	if o.OffRamp() { // it is paid into a wallet, without a prompt
 		if most := t.s.limits.unpaidSales(role, o.Kind().VendorOpens); open.Unpaid >= most {
-			return exchange.Errorf(exchange.CodeLimitReached, "No crypto arrived for %d of your sales within %s. Try again later.", open.Unpaid, unpaidWindow)
+			return exchange.Errorf(exchange.CodeLimitReached, "%d of your sales within %s were not paid, or not with their amount. Try again later.", open.Unpaid, unpaidWindow)
 		}
 		return t.withinShare(ctx, role, o)
 	}

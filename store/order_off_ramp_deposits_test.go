@@ -28,7 +28,12 @@ type sale struct {
 func sold(t *testing.T) *sale {
 	t.Helper()
 	s := started(t)
-	m := storetest.NewSellers(t, s)
+	return soldIn(t, s, storetest.NewSellers(t, s))
+}
+
+// soldIn is sold in a market that is there.
+func soldIn(t *testing.T, s *store.Store, m storetest.Market) *sale {
+	t.Helper()
 	o := m.Sale(t, s, "10")
 	l, err := s.EscrowLease(t.Context(), o.ID)
 	if err != nil {

@@ -169,6 +169,7 @@ func TestSalesHaveLimits(t *testing.T) {
 		"the vendor":            {store.Limits{}, vendorMustBeActive},
 		"the customer":          {store.Limits{CustomerOrders: 2}, customerHasFewOrders},
 		"addresses of the pool": {store.Limits{CustomerOrders: 1}, customerTakesFewAddresses},
+		"returned sales":        {store.Limits{CustomerOrders: 1}, customerReturnsFewSales},
 		"its day":               {store.Limits{}, customerHasItsDay},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -259,6 +260,26 @@ func customerTakesFewAddresses(t *testing.T, s *store.Store, m storetest.Market)
 	if err := opens(t, s, m, saleOf(t, m)); err != nil {
 		t.Errorf("another customer: %v", err)
 	}
+}
+
+// A sale whose crypto its seller has returned costs its address and the network's fees like an unpaid one, and more.
+func customerReturnsFewSales(t *testing.T, s *store.Store, m storetest.Market) {
+	if _, err := s.StartDeposits(t.Context(), exchange.Tron, blockOf("a", 100)); err != nil {
+		t.Fatal(err)
+	}
+	storetest.EscrowPool(t, s, exchange.Tron, 4)
+	var block uint64 = 100
+	for range 5 {
+		x := soldIn(t, s, m)
+		x.block = block
+		x.waits(t, x.final(t, x.to(x.order.ID.String(), usdt("9.5"))))
+		x.says(t)
+		if _, err := x.decides(t, exchange.IntendSaleReturn, x.now(t), x.seller()); err != nil {
+			t.Fatal(err)
+		}
+		block = x.block
+	}
+	wantFault(t, opens(t, s, m, saleOf(t, m)), exchange.CodeLimitReached)
 }
 
 func customerHasItsDay(t *testing.T, s *store.Store, m storetest.Market) {

@@ -263,8 +263,10 @@ CREATE UNIQUE INDEX orders_vendor_opened_key ON orders (vendor_id, customer_id)
 CREATE INDEX orders_payee_idx ON orders (payment_phone, created_at) WHERE payment_method = 'momo' AND order_type LIKE 'OFF\_RAMP%';
 -- Each sale borrows an escrow address, which then rests for days even if the sale is unpaid. Opening a sale counts the
 -- unpaid ones.
-CREATE INDEX orders_unpaid_idx ON orders (customer_id, created_at) WHERE order_type = 'OFF_RAMP_SELL' AND status IN ('pending', 'cancelled');
-CREATE INDEX orders_unpaid_vendor_idx ON orders (vendor_id, created_at) WHERE order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'cancelled');
+CREATE INDEX orders_unpaid_idx ON orders (customer_id, created_at) WHERE order_type = 'OFF_RAMP_SELL'
+    AND (status IN ('pending', 'cancelled') OR status = 'failed' AND status_detail = 'deposit_mismatch');
+CREATE INDEX orders_unpaid_vendor_idx ON orders (vendor_id, created_at) WHERE order_type = 'OFF_RAMP_BUY'
+    AND (status IN ('pending', 'cancelled') OR status = 'failed' AND status_detail = 'deposit_mismatch');
 CALL moves_by('orders', 'order');
 CALL never_removed('orders');
 CREATE TRIGGER orders_sell_hot BEFORE INSERT ON orders FOR EACH ROW WHEN (NEW.order_type IN ('ON_RAMP_BUY', 'ON_RAMP_SELL'))
