@@ -25,6 +25,12 @@ const (
 	countCodes = `SELECT count(*) FROM verifications WHERE contact = $1 AND purpose = $2 AND user_id IS NOT DISTINCT FROM $3 AND created_at > $4`
 	// Accounts that name another's contact are counted together too: a stranger with many of them could flood it. The owner's own
 	// account is not among them.
+	//
+	// This has a price that is accepted: strangers with three accounts who go on asking keep the true owner from moving an older
+	// account to the contact, until an hour after they stop. Nothing is lost meanwhile: the account keeps its old contact, the
+	// owner may register with the contact (those codes are counted apart), and each code names the account that asked, so that
+	// officers can switch it off. To count young or unverified accounts only would let old ones, which cost nothing but patience,
+	// send any number of codes to a person who never asked for one.
 	countElse = `
 SELECT count(*) FROM verifications v JOIN users u ON u.id = v.user_id
 WHERE v.contact = $1 AND v.purpose = 'contact' AND v.created_at > $3 AND v.contact NOT IN (coalesce(u.email, ''), coalesce(u.phone_number, ''))
