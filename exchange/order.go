@@ -178,6 +178,7 @@ type Order struct {
 	DepositConfirms int
 	DepositAt       time.Time
 	ExpiresAt       time.Time
+	WaitsUntil      time.Time // of a sale whose deposit a reorganisation removed: it waits at least so long again
 	CompletedAt     time.Time
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
@@ -186,6 +187,14 @@ type Order struct {
 
 	Other            OtherDeposit // of a sale: the largest final deposit of another amount, while nothing was decided
 	PaymentReference string       // what the payer reads on the prompt, and officers put on a payment by bank
+}
+
+// DecidedAt is when crypto of another amount than a sale's decides it without its seller's word.
+func (o Order) DecidedAt() time.Time {
+	if o.WaitsUntil.After(o.ExpiresAt) {
+		return o.WaitsUntil
+	}
+	return o.ExpiresAt
 }
 
 // Beneficiary is the final payee of a remittance, by bank or by mobile money.

@@ -87,6 +87,7 @@ var orderFields = []OrderField{
 	{Column: "deposit_confirms", Value: func(o *Order) any { return o.DepositConfirms }, Write: OrderChanges},
 	{Column: "deposit_at", Value: func(o *Order) any { return o.DepositAt }, Write: OrderChanges},
 	{Column: "expires_at", Value: func(o *Order) any { return o.ExpiresAt }, Event: known("expires_at")},
+	{Column: "waits_until", Value: func(o *Order) any { return o.WaitsUntil }, Write: OrderDerived},
 	{Column: "completed_at", Value: func(o *Order) any { return o.CompletedAt }, Write: OrderChanges},
 	{Column: "created_at", Value: func(o *Order) any { return o.CreatedAt }},
 	{Column: "updated_at", Value: func(o *Order) any { return o.UpdatedAt }, Write: OrderChanges},

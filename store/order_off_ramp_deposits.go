@@ -87,7 +87,8 @@ WHERE d.wallet_id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $1) AN
 ORDER BY d.amount = $3 DESC, d.amount DESC, d.status, d.block, d.event_index LIMIT 1`
 
 // LoseDeposit takes back what SeeDeposit showed, when the movement's block was reorganised away or the movement now
-// goes elsewhere, and no other movement replaces it. CodeStateConflict when it is in a block again.
+// goes elsewhere, and no other movement replaces it. The sale then waits as long again as an order does, and no other amount
+// decides it before. CodeStateConflict when it is in a block again.
 func (s *Store) LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error) {
 	return change(ctx, s, "deposit of the order", order, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
@@ -128,7 +129,7 @@ type arrivedCrypto struct {
 }
 
 // TakeDeposit processes a final deposit, once. The exact amount pays the order. Another amount may be anybody's, so it
-// decides nothing while the order may still be paid (TakenWaits): the order shows the greatest to its seller, who may decide
+// decides nothing while the order may still be paid (TakenWaits), also after a reorganisation: the order shows the greatest to its seller, who may decide
 // (DecideDeposit). When the order has expired, the greatest reprices it at its rate or, where the offer does not allow that,
 // ends it and is refunded in full. Every other deposit is set aside as a payment exception.
 //
@@ -229,7 +230,7 @@ func (a *arrivedCrypto) takeBest(ctx context.Context, d exchange.ChainDeposit) e
 	if len(rows) > 0 {
 		best = rows[0]
 	}
-	if best.Status != exchange.DepositFinal || !isExpected(o, best) && a.t.s.now().Before(o.ExpiresAt) {
+	if best.Status != exchange.DepositFinal || !isExpected(o, best) && a.t.s.now().Before(o.DecidedAt()) {
 		a.out.Verdict = exchange.TakenWaits
 		return a.showOther(ctx)
 	}

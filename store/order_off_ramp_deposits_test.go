@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -179,6 +180,39 @@ func TestSaleFollowsItsDeposit(t *testing.T) {
 	if !slices.Equal(events, want) {
 		t.Errorf("the events are %v, want %v", events, want)
 	}
+}
+
+// A sale whose deposit is undone after its time waits for it again: what anybody sends meanwhile decides nothing, past the
+// product's code neither, and no process ends that time.
+func TestUndoneDepositsLeaveTimeToComeAgain(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), sold(t)
+	x.seen(t, x.to("tx", usdt("10")))
+	if _, err := x.s.SeeDeposit(ctx, x.order.ID, x.row(t, "tx").ID); err != nil {
+		t.Fatal(err)
+	}
+	x.expire(t)
+	x.gone(t)
+	if _, err := x.s.LoseDeposit(ctx, x.order.ID, x.row(t, "tx").ID); err != nil {
+		t.Fatal(err)
+	}
+	if again := time.Until(x.now(t).DecidedAt()); again < exchange.OrderLife-time.Minute || again > exchange.OrderLife {
+		t.Errorf("it waits %s again", again)
+	}
+	others := x.final(t, x.to("others", usdt("9.5")))
+	x.waits(t, others)
+	flows := storetest.As(t, x.s, store.RoleFlows)
+	if _, err := flows.ExecContext(ctx, `UPDATE orders SET waits_until = created_at WHERE id = $1`, x.order.ID); err != nil {
+		t.Fatal(err)
+	}
+	x.waits(t, others)
+	_, err := flows.ExecContext(ctx, `INSERT INTO escrow_claims (id, deposit_id, order_id, wallet_id, kind, asset, amount, hold_id, created_at)
+		VALUES (gen_random_uuid(), $1, $2, $3, 'repriced', 'USDT', 9.5, gen_random_uuid(), now())`, others.ID, x.order.ID, x.e.ID)
+	if err == nil || !strings.Contains(err.Error(), "did not decide") {
+		t.Errorf("the database takes the other amount: %v", err)
+	}
+	got := x.take(t, x.final(t, x.to("again", usdt("10"))), exchange.TakenExact)
+	wantOrder(t, got.Order, exchange.OrderProcessing, exchange.WaitScreening, "again")
 }
 
 // When the block of the deposit that is shown is undone and another deposit is there, that one is shown.

@@ -236,6 +236,7 @@ CREATE TABLE orders (
     quote_id         uuid            REFERENCES fx_quotes (id) DEFERRABLE INITIALLY DEFERRED,
     fund_wallet_id   uuid            REFERENCES wallets (id),
     other_deposit_id uuid, -- crypto of another amount, about which the seller may decide
+    waits_until      timestamptz, -- of a sale whose deposit a reorganisation removed: it waits at least so long again; set by the trigger
     payment_reference text           NOT NULL CHECK (payment_reference ~ '^KVK[0-9A-F]{9}$'),
     CONSTRAINT orders_hold_key UNIQUE (hold_id),
     CONSTRAINT orders_price CHECK (fiat_amount = vendor_amount + rounding_amount AND fiat_amount = trunc(fiat_amount)),

@@ -33,7 +33,7 @@ BEGIN
     IF NEW.kind = 'exact' AND NEW.amount <> o.asked_amount THEN
         RAISE EXCEPTION 'order % asks for another amount', NEW.order_id USING ERRCODE = 'KV002';
     END IF;
-    IF NEW.kind IN ('repriced', 'under', 'over') AND least(NEW.created_at, clock_timestamp()) < o.expires_at AND NOT EXISTS (SELECT FROM intents i JOIN users u ON u.id = i.user_id
+    IF NEW.kind IN ('repriced', 'under', 'over') AND least(NEW.created_at, clock_timestamp()) < greatest(o.expires_at, o.waits_until) AND NOT EXISTS (SELECT FROM intents i JOIN users u ON u.id = i.user_id
             WHERE i.object_id = o.id AND i.kind = CASE NEW.kind WHEN 'repriced' THEN 'sale.accept' ELSE 'sale.return' END AND i.used_at IS NOT NULL
                 AND o.customer_id IN (u.id, u.vendor_id) AND convert_from(i.statement, 'UTF8')::jsonb -> 'terms' ->> 'deposit_id' = NEW.deposit_id::text) THEN
         RAISE EXCEPTION 'movement % is not what order % asks for, and its seller did not decide about it', NEW.deposit_id, o.id USING ERRCODE = 'KV002';

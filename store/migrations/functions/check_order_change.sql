@@ -1,7 +1,9 @@
 -- A deposit reprices a sale once, at the agreed rate, when it is taken. The refund address is set once. The address of
--- bought crypto changes only to the one that two officers agreed on in this transaction, after its payment was given up.
+-- bought crypto changes only to the one that two officers agreed on in this transaction, after its payment was given up. A sale
+-- whose deposit a reorganisation removed waits as long again as an order does, by the database's clock.
 CREATE OR REPLACE FUNCTION check_order_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    NEW.waits_until := CASE WHEN OLD.status = 'confirming' AND NEW.status = 'pending' THEN clock_timestamp() + interval '15 minutes' ELSE OLD.waits_until END;
     IF (OLD.crypto_amount, OLD.fiat_amount, OLD.vendor_amount, OLD.rounding_amount, OLD.hold_id)
             IS DISTINCT FROM (NEW.crypto_amount, NEW.fiat_amount, NEW.vendor_amount, NEW.rounding_amount, NEW.hold_id)
         AND NOT (OLD.order_type LIKE 'OFF\_RAMP%' AND OLD.status = 'confirming' AND NEW.status = 'processing' AND NEW.hold_id IS NOT NULL
