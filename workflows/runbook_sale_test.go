@@ -166,7 +166,7 @@ func suspendedSale(t *testing.T, c *parkedCommand) {
 	})
 	w.deposit(time.Minute, 1, crypto("10"))
 	c.await(t, w.env, w.signs, workflows.OffRampID(w.request.ID), func() {
-		w.attestLost(exchange.OrderObject(w.request.ID))
+		w.attestLost(exchange.OrderObject(w.request.ID), "UKLMANUAL1")
 		w.tell(c.verb)()
 	})
 	w.run(t)
@@ -187,6 +187,7 @@ func TestPayoutUnderWayThatItsDatabaseLost(t *testing.T) {
 	w.at(30*time.Second, w.another) // the first request of the database
 	w.deposit(time.Minute, 1, crypto("10"))
 	var sent int
+	var receipt string
 	w.at(4*time.Minute, func() {
 		sent = len(w.operator.paidOut(w.request.ID))
 		storetest.Exec(t, w.store.Store, `SET session_replication_role = replica;
@@ -201,11 +202,12 @@ func TestPayoutUnderWayThatItsDatabaseLost(t *testing.T) {
 		if !slices.Equal(parked, []string{string(workflows.ReasonMomoSuspended)}) {
 			t.Errorf("it is parked with %v", parked)
 		}
-		w.attestLost(exchange.OrderObject(w.request.ID))
+		receipt = w.paidOut()[0].receipt
+		w.attestLost(exchange.OrderObject(w.request.ID), receipt)
 		w.tell(activities.VerbResolve)()
 	})
 	w.run(t)
-	if o := w.order(); o.Status != exchange.OrderCompleted || o.MomoReceipt != "UKLMANUAL1" {
+	if o := w.order(); o.Status != exchange.OrderCompleted || o.MomoReceipt != receipt {
 		t.Errorf("the sale is %s by %q", o.Status, o.MomoReceipt)
 	}
 	if out := w.operator.paidOut(w.request.ID); len(out) != sent || sent != 1 {
@@ -214,8 +216,8 @@ func TestPayoutUnderWayThatItsDatabaseLost(t *testing.T) {
 }
 
 // attestLost has two officers attest a payout that the database lost.
-func (w *harness) attestLost(of exchange.MomoObject) {
-	c, err := w.store.ProposeReceipt(w.t.Context(), of, "UKLMANUAL1", w.officer)
+func (w *harness) attestLost(of exchange.MomoObject, receipt string) {
+	c, err := w.store.ProposeReceipt(w.t.Context(), of, receipt, w.officer)
 	if err == nil {
 		err = w.confirmed(c)
 	}
