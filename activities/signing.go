@@ -54,6 +54,8 @@ func (s *Signing) CompleteColdPayment(ctx context.Context, in SignInput) (Signed
 		return SignedPayment{}, Failure(ctx, err)
 	case hold == exchange.HoldFrozen:
 		return SignedPayment{}, Failure(ctx, exchange.Wrap(exchange.CodeSuspended, exchange.ErrFrozen, "Outgoing payments are frozen."))
+	case hold == exchange.HoldPutBack:
+		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeSuspended, "The database was put back. Nothing is signed before two officers have released it."))
 	case hold == exchange.HoldWatch:
 		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeUnavailable, "The deposit watch is behind. Nothing is signed until it has caught up."))
 	case hold != exchange.HoldNone:
@@ -160,7 +162,7 @@ func (s *Signing) held(ctx context.Context, id uuid.UUID) (SignedPayment, bool, 
 	if err != nil || p.Status != exchange.ChainApproved {
 		return SignedPayment{}, false, err
 	}
-	if hold == exchange.HoldWatch || hold == exchange.HoldFrozen {
+	if hold.Passes() {
 		return SignedPayment{Waits: string(hold)}, true, s.Store.AwaitSignature(ctx, id, hold)
 	}
 	_, err = s.Store.ParkChainPayment(ctx, id, string(hold))

@@ -44,7 +44,7 @@ func (t unitTx) mayGiveUp(ctx context.Context, paymentID uuid.UUID) error {
 	switch hold {
 	case exchange.HoldUnexpected, exchange.HoldSentBefore:
 		return exchange.Errorf(exchange.CodeStateConflict, "Money that left the wallet may be this payment (%s). An officer has to settle that before the payment can be given up.", hold)
-	case exchange.HoldNone, exchange.HoldForeign, exchange.HoldInactive, exchange.HoldFrozen, exchange.HoldWatch: // nothing of the payment itself
+	case exchange.HoldNone, exchange.HoldForeign, exchange.HoldInactive, exchange.HoldFrozen, exchange.HoldPutBack, exchange.HoldWatch: // nothing of the payment itself
 	}
 	return nil
 }
@@ -55,8 +55,7 @@ SELECT EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = p.id AND a.stat
     l.resumed_at IS NULL OR coalesce(l.passed <= c.final_number, false) AS passed
 FROM chain_payments p LEFT JOIN deposit_cursors c ON c.network = p.network LEFT JOIN deposit_looks l ON l.network = p.network WHERE p.id = $1`
 
-// SigningHold returns what prevents signing another transaction of a payment that has no live one. HoldWatch and
-// HoldFrozen pass by themselves; the others last until an officer has done something.
+// SigningHold returns what prevents signing another transaction of a payment that has no live one.
 func (s *Store) SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.SigningHold, error) {
 	var r struct {
 		Alive    bool
@@ -123,8 +122,8 @@ func (s *Store) RecordLook(ctx context.Context, l exchange.WatchLook) error {
 	})
 }
 
-// AwaitSignature shows on a payment's object that its signature waits until the watch has caught up, or until a freeze is
-// lifted. It changes nothing when the payment is no longer approved.
+// AwaitSignature shows on a payment's object that its signature waits for the watch or for the release of the database, or
+// until a freeze is lifted. It changes nothing when the payment is no longer approved.
 func (s *Store) AwaitSignature(ctx context.Context, paymentID uuid.UUID, hold exchange.SigningHold) error {
 	stage := stageWaiting
 	if hold == exchange.HoldFrozen {

@@ -124,6 +124,39 @@ func released(t *testing.T, s *store.Store) {
 	storetest.Exec(t, s, `SET session_replication_role = replica; INSERT INTO database_releases (identity) VALUES (database_identity()); SET session_replication_role = origin`)
 }
 
+// Nothing leaves for a chain from a database that was put back, and no sale is given back, until two officers have released it: its
+// payee may have been paid, and what it bought refunded.
+func TestD4_NothingIsSignedNorGivenBackInADatabaseThatWasPutBack(t *testing.T) {
+	t.Parallel()
+	t.Run("signed", func(t *testing.T) {
+		t.Parallel()
+		p := newPurse(t, "100")
+		f := p.goes(t, "10", elsewhere(t))
+		payout(t, p.store, first(underpaid(t, p.store))) // the first request releases the database
+		storetest.PutBack(t, p.store)
+		wantUnsigned(t, p.store, f.PaymentID, exchange.HoldPutBack)
+		released(t, p.store)
+		if hold := decides[string](t, p.store, `SELECT payment_hold($1)`, f.PaymentID); hold != "" {
+			t.Errorf("released it is held: %s", hold)
+		}
+	})
+	t.Run("given back", func(t *testing.T) {
+		t.Parallel()
+		x := owing(t)
+		payout(t, x.s, first(underpaid(t, x.s)))
+		storetest.PutBack(t, x.s)
+		back := func() error {
+			_, _, err := x.s.OpenChainRefund(t.Context(), exchange.ChainRefundRequest{OrderID: x.order.ID, Reason: "refused"}, storetest.By)
+			return err
+		}
+		wantFault(t, back(), exchange.CodeSuspended)
+		released(t, x.s)
+		if err := back(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // The receipt of another payment would settle the payout in words only: it could never be booked, nor be sent.
 func TestD4_ALostPayoutHasAReceiptOfItsOwn(t *testing.T) {
 	t.Parallel()

@@ -94,15 +94,19 @@ func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, boo
 	}
 }
 
-// waitToSign shows that the signature waits until the deposit watch has read the chain up to now, or until a freeze is lifted.
+// waitToSign shows that the signature waits until the deposit watch has read the chain up to now, a freeze is lifted or a
+// database that was put back is released.
 // If the watch needs an operator, it parks itself.
 func (f *cryptoPayout) waitToSign(ctx workflow.Context, why string, began time.Time) {
 	c := card{title: "Payment waits to be signed"}
 	c.add("Payment", f.in.PaymentID.String())
 	c.add("For", f.in.about())
-	if why == string(exchange.HoldFrozen) {
+	switch exchange.SigningHold(why) {
+	case exchange.HoldFrozen:
 		c.add("Waits for", "two officers to lift the freeze of all outgoing payments")
-	} else {
+	case exchange.HoldPutBack:
+		c.add("Waits for", "two officers to release the database, which was put back from a backup")
+	default:
 		c.add("Waits for", "the deposit watch of "+string(f.in.Network)+" ("+DepositWatchID(f.in.Network)+"), which has not read the newest blocks yet")
 	}
 	c.add("Since", moment(began))

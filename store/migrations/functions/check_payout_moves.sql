@@ -7,6 +7,9 @@ BEGIN
             OR EXISTS (SELECT FROM bank_confirmations c WHERE c.order_id = NEW.id AND c.withdrawn_at IS NULL)) THEN
         RAISE EXCEPTION 'the payout of order % has moved money, or may', NEW.id USING ERRCODE = 'KV001';
     END IF;
+    IF NEW.status = 'cancelled' AND NEW.rail = 'momo' AND put_back() THEN
+        RAISE EXCEPTION 'the payout of order % may have been made before the database was put back', NEW.id USING ERRCODE = 'KV055';
+    END IF;
     IF NEW.status = 'processing' AND NOT EXISTS (SELECT FROM orders o WHERE o.id = NEW.id AND o.status = 'processing') THEN
         RAISE EXCEPTION 'order % has no payout in shillings', NEW.id USING ERRCODE = 'KV001';
     END IF;

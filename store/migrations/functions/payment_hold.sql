@@ -1,5 +1,5 @@
--- Why nothing may be signed for a payment; empty when it may. A freeze passes; the others last until an officer has decided.
--- What makes a handed-out transaction impossible is signed in a freeze too.
+-- Why nothing may be signed for a payment; empty when it may. A freeze and the state of a database that was put back
+-- pass; the others last until an officer has decided. What makes a handed-out transaction impossible is signed in both.
 CREATE OR REPLACE FUNCTION payment_hold(payment uuid) RETURNS text LANGUAGE sql AS $$
     SELECT CASE
         WHEN EXISTS (SELECT FROM deposit_quarantine q WHERE q.payment_id = p.id AND q.settled_at IS NULL) THEN 'unexpected_send'
@@ -8,7 +8,9 @@ CREATE OR REPLACE FUNCTION payment_hold(payment uuid) RETURNS text LANGUAGE sql 
         WHEN EXISTS (SELECT FROM deposit_quarantine q WHERE q.wallet_id IN (p.wallet_id, p.fee_wallet_id) AND q.settled_at IS NULL
             AND q.payment_id IS NULL) THEN 'foreign_send'
         WHEN payment_party_gone(p) THEN 'inactive_account'
-        WHEN p.purpose NOT IN ('nonce_account', 'nonce_advance') AND frozen() THEN 'frozen'
+        WHEN p.purpose IN ('nonce_account', 'nonce_advance') THEN ''
+        WHEN frozen() THEN 'frozen'
+        WHEN put_back() THEN 'put_back'
         ELSE '' END
     FROM chain_payments p WHERE p.id = payment
 $$;
