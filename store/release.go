@@ -169,10 +169,14 @@ func (t unitTx) endRelease(ctx context.Context, purpose exchange.ReleasePurpose,
 // The trigger sets how long a release counts.
 const endUnpassed = `
 UPDATE releases SET ended_at = CASE WHEN may_have_left(purpose, object_id) THEN NULL ELSE $3::timestamptz END
-WHERE purpose = $1 AND object_id = $2 AND ended_at IS NULL AND passed_at IS NULL`
+WHERE purpose = $1 AND object_id = $2 AND ended_at IS NULL`
 
 // endUnpassed does so when nothing has left by it or by an earlier one of its object. What left counts for a day.
 func (t unitTx) endUnpassed(ctx context.Context, purpose exchange.ReleasePurpose, object uuid.UUID) error {
-	_, err := t.Exec(ctx, endUnpassed, purpose, object, t.s.now())
+	passed, found, err := readFound[bool](ctx, t, hasPassed, purpose, object)
+	if err != nil || !found || passed { // the login of the chain's watch finds it passed, and may not write it
+		return err
+	}
+	_, err = t.Exec(ctx, endUnpassed, purpose, object, t.s.now())
 	return err
 }
