@@ -4,7 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
+	"kivuko/store/storetest"
 )
 
 // The service's own role can't open a refund twice, beside a payout, to the house or to an unset address.
@@ -118,21 +121,30 @@ func exec(t *testing.T, x *sale, query string) error {
 	return err
 }
 
-// How many officers a refund in crypto needs: by its value, and one at least after a payout that may have paid.
+// How many officers a refund in crypto needs: by its value, and one at least after a payout that may have paid, or to an address
+// that an officer named.
 func TestOfficersByTheValueOfARefund(t *testing.T) {
 	t.Parallel()
-	for _, doubted := range []bool{false, true} {
+	for _, c := range []struct{ doubted, addressed bool }{{}, {doubted: true}, {addressed: true}} {
 		x := taken(t)
-		x.says(t)
-		x.refuses(t, doubted)
+		if !c.addressed {
+			x.says(t)
+		}
+		x.refuses(t, c.doubted)
 		r := x.opensRefund(t)
+		if c.addressed {
+			one := agent(t, x.s)
+			if _, err := x.s.AddressRefund(t.Context(), r.ID, x.asks(t, one, uuid.Nil, homeOfCoins), storetest.PrincipalOf(one)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for value, want := range map[string]int{"10": 0, "200000": 0, "200000.01": 1, "2000000": 1, "2000000.01": 2} {
-			const needed = `SELECT release_officers(jsonb_populate_record(r, jsonb_build_object('value', $2::numeric, 'at_opening', 0)), now()) FROM releases r WHERE r.object_id = $1`
-			if doubted {
+			const needed = `SELECT release_officers(jsonb_populate_record(r, jsonb_build_object('value', $2::numeric, 'at_opening', 0)), now()) FROM releases r WHERE r.object_id = $1 AND r.ended_at IS NULL`
+			if c.doubted || c.addressed {
 				want = max(want, 1)
 			}
 			if n := decides[int](t, x.s, needed, r.ID, value); n != want {
-				t.Errorf("%s shillings, doubted %t: %d officers, want %d", value, doubted, n, want)
+				t.Errorf("%s shillings, %+v: %d officers, want %d", value, c, n, want)
 			}
 		}
 	}

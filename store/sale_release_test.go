@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"crypto/sha256"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +96,10 @@ func TestD8SalesFromAWalletWaitForOfficers(t *testing.T) {
 	_, err = storetest.Owner(t, x.store).ExecContext(t.Context(), `UPDATE releases SET officers = 0, passed_at = now() WHERE object_id = $1`, o.ID)
 	if sqlState(err) != "KV006" {
 		t.Errorf("past the code: %v", err)
+	}
+	_, err = storetest.Owner(t, x.store).ExecContext(t.Context(), `UPDATE chain_payments SET status = 'signed', version = version + 1 WHERE purpose = 'funding' AND object_id = $1`, o.ID)
+	if err == nil || !strings.Contains(err.Error(), "it is not released") {
+		t.Errorf("its payment is signed: %v", err)
 	}
 	_, err = x.decidesAs(t, o, officer, exchange.Approve, first.FundingIntent())
 	wantFault(t, err, exchange.CodeInvalid)
