@@ -168,6 +168,7 @@ func suspendedSale(t *testing.T, c *parkedCommand) {
 	c.await(t, w.env, w.signs, workflows.OffRampID(w.request.ID), func() {
 		w.attestLost(exchange.OrderObject(w.request.ID), "UKLMANUAL1")
 		w.tell(c.verb)()
+		w.at(time.Minute, w.releaseDatabase)
 	})
 	w.run(t)
 	wants(c.verb, "")(t, w.harness)
@@ -206,6 +207,7 @@ func TestPayoutUnderWayThatItsDatabaseLost(t *testing.T) {
 		w.attestLost(exchange.OrderObject(w.request.ID), receipt)
 		w.tell(activities.VerbResolve)()
 	})
+	w.at(70*time.Minute, w.releaseDatabase)
 	w.run(t)
 	if o := w.order(); o.Status != exchange.OrderCompleted || o.MomoReceipt != receipt {
 		t.Errorf("the sale is %s by %q", o.Status, o.MomoReceipt)
@@ -213,6 +215,11 @@ func TestPayoutUnderWayThatItsDatabaseLost(t *testing.T) {
 	if out := w.operator.paidOut(w.request.ID); len(out) != sent || sent != 1 {
 		t.Errorf("%d payouts were sent, and %d when the database was put back", len(out), sent)
 	}
+}
+
+// releaseDatabase lets all that leaves leave again, as two officers do.
+func (w *harness) releaseDatabase() {
+	storetest.Exec(w.t, w.store.Store, `SET session_replication_role = replica; INSERT INTO database_releases (identity) VALUES (database_identity()); SET session_replication_role = origin`)
 }
 
 // attestLost has two officers attest a payout that the database lost.

@@ -37,7 +37,7 @@ func (w *harness) ask(t *testing.T, officer *client.Client, f sent) (ticket, err
 func TestApprovals(t *testing.T) {
 	w := open(t)
 	w.approvalRule(t, "300", "2000") // 5 USDT are worth about 650 shillings, 20 about 2,600
-	defer w.approvalRule(t, seededOne, ruleTwo)
+	defer w.approvalRule(t, usualOne, ruleTwo)
 	vendor, first, second := w.as(t, demo.VendorEmail), w.operator(t), w.as(t, secondOfficer)
 	needs := func(amount string, officers int) (sent, string) {
 		t.Helper()

@@ -60,6 +60,8 @@ func open(t *testing.T) *harness {
 		theHarness, theError = start(theDir)
 		if theError == nil {
 			t.Logf("the stack was up after %s:\n%s", time.Since(began).Round(time.Second), theHarness.testbed.Said)
+			usual := map[string]any{"one_above": usualOne, "two_above": ruleTwo}
+			theHarness.houseLimits(t, map[string]any{"approvals": map[string]any{"transfer": usual, "refund": usual}})
 		}
 	})
 	if theError != nil {

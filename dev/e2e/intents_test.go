@@ -21,7 +21,7 @@ import (
 func TestD2_WritersToTemporalMoveNothing(t *testing.T) {
 	w := open(t)
 	w.approvalRule(t, "300", "2000")
-	defer w.approvalRule(t, seededOne, ruleTwo)
+	defer w.approvalRule(t, usualOne, ruleTwo)
 	vendor, officer := w.as(t, demo.VendorEmail), w.operator(t)
 	a := intruder{testbed.Intruder{UI: w.webUI(t)}, w, vendor}
 	mine := w.arrives(t, officer, w.send(t, vendor, "5", map[string]any{"address": newAddress(t)}).ID, "pending_approval")

@@ -67,7 +67,7 @@ func refundDecided(t *testing.T, w *harness, b *saleScenario, tr *trial, arm fun
 // saleWaiting opens a sale from the customer's custodial wallet that needs an officer.
 func saleWaiting(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	w.approvalRule(t, ruleOne, ruleTwo)
-	defer w.approvalRule(t, seededOne, ruleTwo)
+	defer w.approvalRule(t, usualOne, ruleTwo)
 	saleFunded(t, w, b, tr, arm)
 }
 

@@ -34,11 +34,11 @@ type transferScene func(t *testing.T, w *harness, tr *trial, arm func())
 
 // The amounts of the trials' transfers. The track's approval rule requires one officer for the large ones.
 const (
-	small     = "1.5"
-	large     = "10"
-	ruleOne   = "1000"    // in shillings; small transfers are below it, large ones above
-	ruleTwo   = "5000000" // above all transfers of the track
-	seededOne = "200000"  // the migrations' value
+	small    = "1.5"
+	large    = "10"
+	ruleOne  = "1000"    // in shillings; small transfers are below it, large ones above
+	ruleTwo  = "5000000" // above all transfers of the track
+	usualOne = ruleTwo   // one customer's transfers, sales and refunds of all tests count together
 )
 
 // transferRows are those with transfers and deposits. Those whose transfers must fail come first, so that no other transfer
@@ -286,7 +286,7 @@ func gotGasOnce(t *testing.T, w *harness, tr *trial) {
 func (w *harness) pending(t *testing.T, tr *trial) {
 	t.Helper()
 	w.approvalRule(t, ruleOne, ruleTwo)
-	defer w.approvalRule(t, seededOne, ruleTwo)
+	defer w.approvalRule(t, usualOne, ruleTwo)
 	w.pays(t, tr, large)
 	w.transferIs(t, tr, "pending_approval")
 }

@@ -75,7 +75,7 @@ func (r *recorder) parkedTransfers(t *testing.T) {
 func (r *recorder) decided(t *testing.T) {
 	w, vendor, officer := r.harness, r.harness.as(t, demo.VendorEmail), r.harness.operator(t)
 	w.approvalRule(t, "0.01", ruleTwo)
-	defer w.approvalRule(t, seededOne, ruleTwo)
+	defer w.approvalRule(t, usualOne, ruleTwo)
 	pending := func() sent {
 		t.Helper()
 		f := w.send(t, vendor, "4", map[string]any{"address": newAddress(t)})

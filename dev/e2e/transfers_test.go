@@ -22,7 +22,7 @@ func TestTransfers(t *testing.T) {
 		t.Errorf("completed without a transaction: %+v", done)
 	}
 	w.approvalRule(t, "0.01", ruleTwo)
-	defer w.approvalRule(t, seededOne, ruleTwo)
+	defer w.approvalRule(t, usualOne, ruleTwo)
 	f = w.send(t, vendor, "4", map[string]any{"address": newAddress(t)})
 	officer := w.operator(t)
 	pending := w.arrives(t, officer, f.ID, "pending_approval")

@@ -183,13 +183,16 @@ func (o *office) pays(order uuid.UUID, amount string) error {
 	return nil
 }
 
-// approvals makes another officer approve refunds, and operators' statements about large payments.
+// approvals makes another officer approve refunds and sales from wallets in our custody, and operators' statements about large payments.
 func (o *office) approvals(ctx context.Context) error {
 	var page struct {
 		Refunds []struct {
 			ID     uuid.UUID `json:"object_id"`
 			Digest string    `json:"digest"`
 		} `json:"refunds"`
+		Orders []struct {
+			ID uuid.UUID `json:"object_id"`
+		} `json:"orders"`
 		Changes []object `json:"changes"`
 	}
 	if err := o.gets(ctx, secondEmail, "approvals/pending", &page); err != nil {
@@ -198,6 +201,11 @@ func (o *office) approvals(ctx context.Context) error {
 	for _, r := range page.Refunds {
 		if o.due(r.ID.String()) {
 			_ = o.decides(ctx, secondEmail, "refunds/"+r.ID.String()+"/approve", "approved a refund")
+		}
+	}
+	for _, s := range page.Orders {
+		if o.due(s.ID.String()) {
+			_ = o.decides(ctx, secondEmail, "orders/"+s.ID.String()+"/approve", "approved a sale from a wallet")
 		}
 	}
 	for _, c := range page.Changes {
