@@ -128,7 +128,7 @@ func catalogued(c exchange.Code) bool {
 		exchange.CodeConflict, exchange.CodeStateConflict, exchange.CodeInsufficientFunds, exchange.CodeInsufficientOffer,
 		exchange.CodeLimitReached, exchange.CodeRateChanged, exchange.CodeEscrowExhausted, exchange.CodeSuspended, exchange.CodeExpired, exchange.CodeUnsupported, exchange.CodeRateLimited:
 		return true
-	case exchange.CodeInternal, exchange.CodeUnauthenticated, exchange.CodeInvalidCredentials, exchange.CodeStepUpRequired, exchange.CodePINLocked, exchange.CodeIdempotencyReused, exchange.CodeIdempotencyBusy, exchange.CodeIdempotencyRequired, exchange.CodeTooLarge, exchange.CodeMediaType, exchange.CodeMethodNotAllowed, exchange.CodePrecondition: // flows never return these to a caller
+	case exchange.CodeInternal, exchange.CodeUnauthenticated, exchange.CodeInvalidCredentials, exchange.CodeStepUpRequired, exchange.CodePINLocked, exchange.CodeIdempotencyReused, exchange.CodeIdempotencyBusy, exchange.CodeIdempotencyRequired, exchange.CodeTooLarge, exchange.CodeMediaType, exchange.CodeMethodNotAllowed, exchange.CodePrecondition, exchange.CodeRange: // flows never return these to a caller
 	}
 	return false
 }

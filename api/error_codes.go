@@ -88,11 +88,13 @@ var meanings = map[exchange.Code]meaning{
 	},
 	exchange.CodeRateLimited: {http.StatusTooManyRequests, "Too many requests", "There were too many requests.", "Wait for the time in Retry-After."},
 	exchange.CodeTooLarge: {
-		http.StatusRequestEntityTooLarge, "Too large", "The body exceeds the operation's limit; with status 431, the headers exceed 8 KiB.", "Send a smaller request.",
+		http.StatusRequestEntityTooLarge, "Too large", "The body, or the file that errors names, exceeds the operation's limit; with status 431, the headers exceed 8 KiB.", "Send a smaller request.",
 	},
 	exchange.CodeMediaType: {
-		http.StatusUnsupportedMediaType, "Unsupported media type", "The body is not application/json, or is compressed.", "Send plain JSON with its Content-Type.",
+		http.StatusUnsupportedMediaType, "Unsupported media type", "The body is not application/json, or for a file not multipart/form-data, or is compressed.",
+		"Send plain JSON, or a plain form with the file, with its Content-Type.",
 	},
+	exchange.CodeRange: {http.StatusRequestedRangeNotSatisfiable, "No such range", "The range of the file that Range asks for is beyond its end.", "Ask for a range within the size in Content-Range."},
 	exchange.CodeMethodNotAllowed: {
 		http.StatusMethodNotAllowed, "Method not allowed", "The path does not support the method.", "Use one of the methods that Allow lists.",
 	},

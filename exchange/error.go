@@ -38,6 +38,7 @@ const (
 	CodeRateLimited         Code = "rate_limited"
 	CodeTooLarge            Code = "too_large"
 	CodeMediaType           Code = "unsupported_media_type"
+	CodeRange               Code = "range_not_satisfiable" // a range of a file that has no such bytes
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 )
 

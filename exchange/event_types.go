@@ -137,7 +137,8 @@ func HappensEvent(pattern string, staff bool) bool {
 // auditOnly are the actions of the audit log that are not events.
 var auditOnly = []string{
 	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "device.added", "escrow.requested", "escrow_claim.created", "fiat_currency.create",
-	"fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "fx_quote.replayed", "invitation.accepted", "invitation.created", "invitation.withdrawn", "limits.approval_rule_changed", "limits.destination_rest_changed",
+	"fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "file.deleted", "file.key_sealed_anew", "file.link_issued", "file.uploaded", "file.used", "file.viewed",
+	"fx_quote.replayed", "invitation.accepted", "invitation.created", "invitation.withdrawn", "limits.approval_rule_changed", "limits.destination_rest_changed",
 	"limits.role_changed", "limits.valuation_changed", "login.failed", "momo_breaker.closed", "momo_terms.entered", "order.approve_token_issued", "order.approved", "order.decision_refused", "order.refund",
 	"order.reject_token_issued", "order.rejected", "order.resolve", "order.retry",
 	"order_payout.refused_by_bank", "passkey.added", "passkey.removed", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
@@ -148,7 +149,7 @@ var auditOnly = []string{
 
 // auditObjects are the types of object that appear only in the audit log.
 var auditObjects = []string{
-	"approval_rule", "country", "denied_address", "destination_rest", "device", "escrow_claim", "fiat_currency", "invitation", "momo_breaker", "momo_terms", "passkey", "refund_request", "role", "valuation", "webhook_delivery",
+	"approval_rule", "country", "denied_address", "destination_rest", "device", "escrow_claim", "fiat_currency", "file", "invitation", "momo_breaker", "momo_terms", "passkey", "refund_request", "role", "valuation", "webhook_delivery",
 }
 
 // AuditActions lists every action of the audit log.

@@ -76,6 +76,8 @@ const (
 	ActReleaseDatabase      Action = "database.release"
 	ActWriteMomoTerms       Action = "momo_terms.write"
 	ActAllocate             Action = "treasury.allocate"
+	ActUploadFiles          Action = "files.upload" // for which purposes is in the rules of files
+	ActReadFiles            Action = "files.read"
 	ActFreeze               Action = "freeze.pull" // and read it
 	ActLiftFreeze           Action = "freeze.lift" // with a second officer
 )
@@ -192,8 +194,14 @@ var policy = map[Action]grants{
 	ActReleaseDatabase: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActWriteMomoTerms:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActAllocate:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	ActFreeze:          {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
-	ActLiftFreeze:      {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActUploadFiles: {
+		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	ActReadFiles: {
+		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	ActFreeze:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActLiftFreeze: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
