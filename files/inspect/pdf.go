@@ -1,0 +1,320 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/pdfcpu/pdfcpu/pkg/filter"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"kivuko/exchange"
+)
+
+// Limits of a PDF.
+const (
+	maxInflated  = 256 << 20 // bytes that all its streams expand to; a page that was scanned in colour may take 26 MB
+	maxOneStream = 64 << 20  // bytes of one stream that the library expands
+	maxObjects   = 200_000
+	maxNesting   = 64
+	maxPixels    = 100_000_000 // of one picture
+	tailLength   = 1024        // where the end mark is looked for
+)
+
+// checkPDF refuses PDFs that do more than show pages, and returns their number. It looks twice: at everything that looks like a name
+// or a stream, because readers repair broken files and then see more than a parser does, and at the objects as a library reads them.
+func checkPDF(ctx context.Context, content []byte) (int, error) {
+	if err := checkTail(content); err != nil {
+		return 0, err
+	}
+	counted, err := scan(content)
+	if err != nil {
+		return 0, err
+	}
+	doc, err := pdfcpu.ReadWithContext(ctx, bytes.NewReader(content), configuration())
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case errors.Is(err, filter.ErrDecodeLimitExceeded):
+		return 0, inflates()
+	case err != nil:
+		return 0, damaged("a PDF")
+	case doc.Encrypt != nil:
+		return 0, activeNames["Encrypt"]
+	}
+	return checkDocument(doc, counted)
+}
+
+func configuration() *model.Configuration {
+	model.ConfigPath = "disable" // the library would write its settings into the home directory
+	c := model.NewDefaultConfiguration()
+	c.Offline = true
+	c.Limits = model.ResourceLimits{
+		MaxStreamBytes: exchange.MaxFileSize, MaxDecodeBytes: maxOneStream, MaxImagePixels: maxPixels, MaxImageBytes: maxInflated,
+		MaxObjectCount: maxObjects, MaxObjectStreamCount: maxObjects, MaxObjectStreamFirst: maxOneStream, MaxXRefEntries: maxObjects,
+		MaxRecursionDepth: maxNesting,
+	}
+	return c
+}
+
+func inflates() error {
+	return refuse(exchange.FileRuleInflates, "has compressed content that expands to more than %d MiB", maxInflated>>20)
+}
+
+// checkTail refuses a file that goes on after the end of the PDF, or is an archive too, which programs find wherever it begins.
+func checkTail(content []byte) error {
+	if archived(content) {
+		return polyglot()
+	}
+	end := bytes.LastIndex(content, []byte("%%EOF"))
+	if end < 0 {
+		return damaged("a PDF")
+	}
+	if rest := bytes.Trim(content[end+len("%%EOF"):], " \t\r\n\f\x00"); len(rest) > 0 {
+		return polyglot()
+	}
+	if len(content)-end > tailLength {
+		return damaged("a PDF")
+	}
+	return nil
+}
+
+func polyglot() error {
+	return refuse(exchange.FileRulePolyglot, "also holds content of another format")
+}
+
+// checkDocument walks all objects, whether a page uses them or not. What the streams at some offsets expand to was counted already.
+func checkDocument(doc *model.Context, counted map[int64]bool) (int, error) {
+	left := int64(maxInflated)
+	for _, entry := range doc.Table {
+		if entry == nil || entry.Free {
+			continue
+		}
+		if err := walk(doc, entry.Object, 0); err != nil {
+			return 0, err
+		}
+		if err := expand(entry.Object, counted, &left); err != nil {
+			return 0, err
+		}
+	}
+	root, err := doc.Catalog()
+	if err != nil {
+		return 0, damaged("a PDF")
+	}
+	if err := checkOpening(doc, root); err != nil {
+		return 0, err
+	}
+	pages, err := countPages(doc, root["Pages"], 0)
+	if err == nil && (pages < 1 || pages > exchange.MaxFilePages) {
+		err = refuse(exchange.FileRulePages, "must have 1 to %d pages", exchange.MaxFilePages)
+	}
+	return pages, err
+}
+
+// countPages counts the leaves of a page tree, whatever the tree says about itself, but no further than one beyond the limit.
+func countPages(doc *model.Context, node types.Object, depth int) (int, error) {
+	d, err := doc.DereferenceDict(node)
+	if err != nil || d == nil || depth > maxNesting {
+		return 0, damaged("a PDF")
+	}
+	branches, inner := d.Find("Kids")
+	if !inner {
+		return 1, nil
+	}
+	kids, err := doc.DereferenceArray(branches)
+	if err != nil {
+		return 0, damaged("a PDF")
+	}
+	pages := 0
+	for _, kid := range kids {
+		n, err := countPages(doc, kid, depth+1)
+		if pages += n; err != nil || pages > exchange.MaxFilePages {
+			return pages, err
+		}
+	}
+	return pages, nil
+}
+
+func dictOf(o types.Object) types.Dict {
+	switch o := o.(type) {
+	case types.Dict:
+		return o
+	case types.StreamDict:
+		return o.Dict
+	case types.ObjectStreamDict:
+		return o.Dict
+	case types.XRefStreamDict:
+		return o.Dict
+	}
+	return nil
+}
+
+// walk checks an object and what it holds directly; what it refers to has an entry of its own.
+func walk(doc *model.Context, o types.Object, depth int) error {
+	if depth > maxNesting {
+		return damaged("a PDF")
+	}
+	if a, ok := o.(types.Array); ok {
+		for _, inner := range a {
+			if err := walk(doc, inner, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	d := dictOf(o)
+	if err := checkDict(d); err != nil {
+		return err
+	}
+	if err := checkEvents(doc, d); err != nil {
+		return err
+	}
+	if _, isDict := o.(types.Dict); !isDict && has(d, "F") { // a stream whose content is in another file
+		return launches
+	}
+	for _, inner := range d {
+		if err := walk(doc, inner, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func has(d types.Dict, key string) bool {
+	_, found := d.Find(key)
+	return found
+}
+
+// The refusals by what a dictionary has.
+var (
+	scripted = refusal{exchange.FileRuleScript, "has JavaScript, which could change what it shows"}
+	launches = refusal{exchange.FileRuleLaunch, "starts programs or opens other files"}
+	carries  = refusal{exchange.FileRuleEmbedded, "carries other files inside"}
+	submits  = refusal{exchange.FileRuleSubmits, "has a form that sends or loads data"}
+	plays    = refusal{exchange.FileRuleMedia, "has sound, video or other multimedia"}
+
+	activeKeys = map[string]refusal{
+		"JS": scripted, "JavaScript": scripted, "EF": carries, "EmbeddedFiles": carries, "XFA": submits, "RichMediaContent": plays, "RichMediaSettings": plays,
+	}
+	actions = map[string]refusal{
+		"JavaScript": scripted, "Launch": launches, "GoToR": launches, "Thread": launches, "GoToE": carries, "SubmitForm": submits, "ImportData": submits,
+		"Rendition": plays, "Movie": plays, "Sound": plays, "RichMediaExecute": plays, "GoTo3DView": plays,
+	}
+	subtypes = map[string]refusal{
+		"FileAttachment": carries, "RichMedia": plays, "Movie": plays, "Sound": plays, "Screen": plays, "3D": plays,
+	}
+	objectTypes = map[string]refusal{"EmbeddedFile": carries}
+)
+
+func checkDict(d types.Dict) error {
+	for key := range d {
+		if r, active := activeKeys[key]; active {
+			return r
+		}
+	}
+	name := func(key string) string {
+		if n := d.NameEntry(key); n != nil {
+			return *n
+		}
+		return ""
+	}
+	if r, active := actions[name("S")]; active && name("Type") != "StructElem" {
+		return r
+	}
+	if r, active := subtypes[name("Subtype")]; active {
+		return r
+	}
+	if r, active := objectTypes[name("Type")]; active {
+		return r
+	}
+	if w, h := d.IntEntry("Width"), d.IntEntry("Height"); w != nil && h != nil && (*w < 0 || *h < 0 || *h > 0 && *w > maxPixels / *h) {
+		return refuse(exchange.FileRuleInflates, "has a picture of more than %d million points", maxPixels/1_000_000)
+	}
+	return nil
+}
+
+// checkOpening refuses what happens without a click: only going to a page may. A portfolio carries files.
+func checkOpening(doc *model.Context, root types.Dict) error {
+	if has(root, "Collection") {
+		return carries
+	}
+	if o, found := root.Find("OpenAction"); found {
+		return onlyGoes(doc, o)
+	}
+	return nil
+}
+
+// checkEvents refuses what happens by itself, for example when a page or a field is shown.
+func checkEvents(doc *model.Context, d types.Dict) error {
+	more, found := d.Find("AA")
+	if !found {
+		return nil
+	}
+	events, err := doc.DereferenceDict(more)
+	if err != nil {
+		return damaged("a PDF")
+	}
+	for _, action := range events {
+		if err := onlyGoes(doc, action); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turns are the named actions that go to a page. Others print, save or search.
+var turns = []string{"NextPage", "PrevPage", "FirstPage", "LastPage"}
+
+func onlyGoes(doc *model.Context, o types.Object) error {
+	action, err := doc.Dereference(o)
+	if err != nil {
+		return damaged("a PDF")
+	}
+	d, isAction := action.(types.Dict)
+	if !isAction { // a destination
+		return nil
+	}
+	kind, name := d.NameEntry("S"), d.NameEntry("N")
+	goes := kind != nil && (*kind == "GoTo" || *kind == "Named" && name != nil && slices.Contains(turns, *name))
+	if !goes || has(d, "Next") {
+		return refuse(exchange.FileRuleAutomatic, "does something by itself when it is opened")
+	}
+	return nil
+}
+
+// packers are the filters that expand; the others are of pictures, whose size was checked.
+var packers = []string{filter.Flate, filter.LZW, filter.RunLength, filter.ASCII85, filter.ASCIIHex}
+
+// expand counts what a stream expands to before a picture's own filter reads it. One that is only deflated was counted by scan, where
+// scan saw it.
+func expand(o types.Object, counted map[int64]bool, left *int64) error {
+	stream, ok := o.(types.StreamDict)
+	if !ok {
+		return nil
+	}
+	first := stream.FilterPipeline
+	if n := slices.IndexFunc(first, func(f types.PDFFilter) bool { return !slices.Contains(packers, f.Name) }); n >= 0 {
+		first = first[:n]
+	}
+	packed := 0
+	for _, f := range first {
+		if f.Name != filter.ASCII85 && f.Name != filter.ASCIIHex {
+			packed++
+		}
+	}
+	if packed > 1 {
+		return refuse(exchange.FileRuleInflates, "has content that is compressed more than once")
+	}
+	if len(first) == 0 || len(first) == 1 && first[0].Name == filter.Flate && counted[stream.StreamOffset] {
+		return nil
+	}
+	stream.FilterPipeline = first
+	content, err := stream.DecodeLengthWithLimit(-1, min(*left, maxOneStream))
+	if errors.Is(err, filter.ErrDecodeLimitExceeded) {
+		return inflates()
+	}
+	*left -= int64(len(content)) // of a broken stream, what came before the fault
+	return nil
+}

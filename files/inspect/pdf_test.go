@@ -1,0 +1,251 @@
+package inspect
+
+import (
+	"bytes"
+	"compress/zlib"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pdfcpu/pdfcpu/pkg/api"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
+
+	"kivuko/exchange"
+)
+
+// document writes a PDF of objects, numbered from 1; the first is the catalog.
+func document(objects ...string) []byte {
+	var out bytes.Buffer
+	out.WriteString("%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
+	var starts []int
+	for i, o := range objects {
+		starts = append(starts, out.Len())
+		fmt.Fprintf(&out, "%d 0 obj\n%s\nendobj\n", i+1, o)
+	}
+	table := out.Len()
+	fmt.Fprintf(&out, "xref\n0 %d\n0000000000 65535 f \n", len(starts)+1)
+	for _, at := range starts {
+		fmt.Fprintf(&out, "%010d 00000 n \n", at)
+	}
+	fmt.Fprintf(&out, "trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", len(starts)+1, table)
+	return out.Bytes()
+}
+
+// withCatalog is a PDF of one page whose catalog has more entries, and with more objects from number 4 on.
+func withCatalog(entries string, more ...string) []byte {
+	return document(append([]string{
+		"<< /Type /Catalog /Pages 2 0 R " + entries + " >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] >>",
+	}, more...)...)
+}
+
+// withPage is a PDF of one page that has more entries, and with more objects from number 4 on.
+func withPage(entries string, more ...string) []byte {
+	return document(append([]string{
+		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] " + entries + " >>",
+	}, more...)...)
+}
+
+func withPages(n int) []byte {
+	kids := make([]string, n)
+	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>", ""}
+	for i := range n {
+		kids[i] = fmt.Sprintf("%d 0 R", i+3)
+		objects = append(objects, "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] >>")
+	}
+	objects[1] = fmt.Sprintf("<< /Type /Pages /Kids [%s] /Count %d >>", strings.Join(kids, " "), n)
+	return document(objects...)
+}
+
+func packed(content []byte) []byte {
+	var out bytes.Buffer
+	w, _ := zlib.NewWriterLevel(&out, zlib.BestCompression)
+	_, _ = w.Write(content)
+	_ = w.Close()
+	return out.Bytes()
+}
+
+func stream(dict string, content []byte) string {
+	return fmt.Sprintf("<< %s /Length %d >>\nstream\n%s\nendstream", dict, len(content), content)
+}
+
+// inObjectStream hides the objects of a PDF in a compressed stream.
+func inObjectStream(t *testing.T, content []byte) []byte {
+	t.Helper()
+	c := configuration()
+	c.WriteObjectStream, c.WriteXRefStream, c.Cmd = true, true, model.OPTIMIZE
+	var out bytes.Buffer
+	if err := api.Optimize(bytes.NewReader(content), &out, c); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func locked(t *testing.T, user, owner string) []byte {
+	t.Helper()
+	c := configuration()
+	c.UserPW, c.OwnerPW, c.EncryptUsingAES, c.EncryptKeyLength = user, owner, true, 256
+	var out bytes.Buffer
+	if err := api.Encrypt(bytes.NewReader(withPage("")), &out, c); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func verdictOf(t *testing.T, kind exchange.FileType, content []byte) (exchange.FileVerdict, []byte) {
+	t.Helper()
+	var made bytes.Buffer
+	v, err := Check(t.Context(), kind, bytes.NewReader(content), &made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v, made.Bytes()
+}
+
+func TestHarmlessPDFsAreAccepted(t *testing.T) {
+	drawing := packed([]byte("BT /F1 12 Tf 20 100 Td (Paid 1,000 KES) Tj ET"))
+	for name, c := range map[string]struct {
+		content []byte
+		pages   int
+	}{
+		"one page":                      {withPage(""), 1},
+		"as many as may be":             {withPages(exchange.MaxFilePages), exchange.MaxFilePages},
+		"packed content":                {withPage("/Contents 4 0 R", stream("/Filter /FlateDecode", drawing)), 1},
+		"a link":                        {withPage("/Annots [<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A << /S /URI /URI (https://bank.example) >> >>]"), 1},
+		"a form to fill in":             {withCatalog("/AcroForm << /Fields [4 0 R] >>", "<< /FT /Tx /T (name) /V (Wanjiru) >>"), 1},
+		"opening at its page":           {withCatalog("/OpenAction [3 0 R /Fit]"), 1},
+		"opening by an action":          {withCatalog("/OpenAction << /S /GoTo /D [3 0 R /Fit] >>"), 1},
+		"in an object stream":           {inObjectStream(t, withPage("")), 1},
+		"objects that are not deflated": {withHidden("/Type /ObjStm /N 1 /First 4", "9 0 <<>>"), 1},
+		"turning a page at opening":     {withCatalog("/OpenAction << /S /Named /N /LastPage >>"), 1},
+		"a second saving":               {append(withPage(""), withPage("")...), 1},
+		"a structure":                   {withCatalog("/StructTreeRoot << /Type /StructTreeRoot /K 4 0 R >>", "<< /Type /StructElem /S /Sound /P 1 0 R >>"), 1},
+		"white space at the end":        {append(withPage(""), "\r\n \x00\n"...), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if v, _ := verdictOf(t, exchange.FilePDF, c.content); v.Code != "" || v.Pages != c.pages {
+				t.Errorf("verdict %+v, want %d pages", v, c.pages)
+			}
+		})
+	}
+}
+
+func TestHarmfulPDFsAreRefused(t *testing.T) {
+	const script = "<< /S /JavaScript /JS (app.alert(1)) >>"
+	zeros := bytes.Repeat([]byte{0}, 1<<20)
+	bomb := packed(bytes.Repeat(zeros, maxInflated>>20+1))
+	for name, c := range map[string]struct {
+		content []byte
+		code    string
+	}{
+		"a script at opening":               {withCatalog("/OpenAction " + script), exchange.FileRuleScript},
+		"a script by name":                  {withCatalog("/Names << /JavaScript << /Names [(a) 4 0 R] >> >>", script), exchange.FileRuleScript},
+		"a script spelled by numbers":       {withCatalog("/OpenAction << /S /J#61#76aScrip#74 /J#53 (app.alert(1)) >>"), exchange.FileRuleScript},
+		"a script whose kind is elsewhere":  {withCatalog("/OpenAction << /S 4 0 R /X (app.alert(1)) >>", "/JavaScript"), exchange.FileRuleScript},
+		"a script that no table names":      {bytes.Replace(withPage(""), []byte("xref"), []byte("9 0 obj\n"+script+"\nendobj\nxref"), 1), exchange.FileRuleScript},
+		"a script under a click":            {withPage("/Annots [<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A " + script + " >>]"), exchange.FileRuleScript},
+		"a script in an object stream":      {inObjectStream(t, withCatalog("/OpenAction "+script)), exchange.FileRuleScript},
+		"a script in a field":               {withCatalog("/AcroForm << /Fields [4 0 R] >>", "<< /FT /Tx /T (a) /AA << /K "+script+" >> >>"), exchange.FileRuleScript},
+		"a program":                         {withCatalog("/OpenAction << /S /Launch /F (calc.exe) >>"), exchange.FileRuleLaunch},
+		"another document":                  {withPage("/Annots [<< /Subtype /Link /Rect [0 0 9 9] /A << /S /GoToR /F (//evil/x.pdf) /D [0 /Fit] >> >>]"), exchange.FileRuleLaunch},
+		"a file inside":                     {withCatalog("/Names << /EmbeddedFiles << /Names [(a) 4 0 R] >> >>", "<< /Type /Filespec /F (a.exe) >>"), exchange.FileRuleEmbedded},
+		"a file as a note":                  {withPage("/Annots [<< /Subtype /FileAttachment /Rect [0 0 9 9] /FS 4 0 R >>]", "<< /F (a) >>"), exchange.FileRuleEmbedded},
+		"a file that nothing names":         {withPage("", stream("/Type /EmbeddedFile", []byte("MZ"))), exchange.FileRuleEmbedded},
+		"a portfolio":                       {withCatalog("/Collection << /View /D >>"), exchange.FileRuleEmbedded},
+		"a form that sends":                 {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /A << /S /SubmitForm /F (https://evil.example) >> >>]"), exchange.FileRuleSubmits},
+		"a form that loads":                 {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /A << /S /ImportData /F (a.fdf) >> >>]"), exchange.FileRuleSubmits},
+		"a form in XFA":                     {withCatalog("/AcroForm << /Fields [] /XFA 4 0 R >>", stream("", []byte("<xdp/>"))), exchange.FileRuleSubmits},
+		"a film":                            {withPage("/Annots [<< /Subtype /RichMedia /Rect [0 0 9 9] >>]"), exchange.FileRuleMedia},
+		"a sound":                           {withPage("/Annots [<< /Subtype /Link /Rect [0 0 9 9] /A << /S /Sound >> >>]"), exchange.FileRuleMedia},
+		"a page of the web at opening":      {withCatalog("/OpenAction << /S /URI /URI (https://evil.example) >>"), exchange.FileRuleAutomatic},
+		"a page of the web on its page":     {withPage("/AA << /O << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleAutomatic},
+		"a page of the web under a pointer": {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /AA << /E << /S /URI /URI (https://evil.example) >> >> >>]"), exchange.FileRuleAutomatic},
+		"a printer at opening":              {withCatalog("/OpenAction << /S /Named /N /Print >>"), exchange.FileRuleAutomatic},
+		"content in another file":           {withPage("/Contents 4 0 R", stream("/F (//evil/x)", nil)), exchange.FileRuleLaunch},
+		"a thread of another document":      {withPage("/Annots [<< /Subtype /Link /Rect [0 0 9 9] /A << /S /Thread /F (//evil/x.pdf) /D 0 >> >>]"), exchange.FileRuleLaunch},
+		"objects in a stream of digits":     {withHidden("/Type /ObjStm /N 1 /First 4 /Filter /ASCIIHexDecode", "392030 3C3C2F532F4A6176615363726970743E3E>"), exchange.FileRuleDamaged},
+		"objects by another one's filter":   {withHidden("/Type /ObjStm /N 1 /First 4 /Filter 8 0 R", "x"), exchange.FileRuleDamaged},
+		"objects by differences":            {withHidden("/Type /#4fbjStm /N 1 /First 4 /Filter /FlateDecode /DecodeParms << /Predictor 12 >>", "x"), exchange.FileRuleDamaged},
+		"objects with a false beginning":    {withHidden("/Filter /LZWDecode /X (1 0 obj <<) /Type /ObjStm /N 1 /First 4", "x"), exchange.FileRuleDamaged},
+		"a chain of actions":                {withCatalog("/OpenAction << /S /GoTo /D [3 0 R /Fit] /Next << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleAutomatic},
+		"a password":                        {locked(t, "secret", "owner"), exchange.FileRuleEncrypted},
+		"protection without a password":     {locked(t, "", "owner"), exchange.FileRuleEncrypted},
+		"too many pages":                    {withPages(exchange.MaxFilePages + 1), exchange.FileRulePages},
+		"more pages than it says":           {bytes.Replace(withPages(exchange.MaxFilePages+1), []byte("/Count 51"), []byte("/Count  1"), 1), exchange.FileRulePages},
+		"no page":                           {withPages(0), exchange.FileRulePages},
+		"a bomb":                            {withPage("/Contents 4 0 R", stream("/Filter /FlateDecode", bomb)), exchange.FileRuleInflates},
+		"a bomb that nothing names":         {bytes.Replace(withPage(""), []byte("xref"), append([]byte("<< >>\nstream\n"), append(bomb, "\nendstream\nxref"...)...), 1), exchange.FileRuleInflates},
+		"a bomb in a bomb":                  {withPage("/Contents 4 0 R", stream("/Filter [/FlateDecode /FlateDecode]", packed(bomb))), exchange.FileRuleInflates},
+		"a bomb of many parts": {
+			withPage("/Contents 4 0 R", repeated(stream("/Filter /FlateDecode", packed(bytes.Repeat(zeros, 16))), maxInflated/(16<<20)+1)...),
+			exchange.FileRuleInflates,
+		},
+		"a bomb behind white space":     {withPage("/Contents 4 0 R", strings.Replace(stream("/Filter /FlateDecode", bomb), "stream\n", "stream \n", 1)), exchange.FileRuleInflates},
+		"a bomb before a picture":       {withPage("", stream("/Subtype /Image /Width 9 /Height 9 /Filter [/RunLengthDecode /DCTDecode]", bytes.Repeat([]byte{129, 0}, maxOneStream/128+1))), exchange.FileRuleInflates},
+		"two bombs before a picture":    {withPage("", stream("/Subtype /Image /Width 9 /Height 9 /Filter [/LZWDecode /RunLengthDecode /DCTDecode]", []byte("x"))), exchange.FileRuleInflates},
+		"a bomb of runs":                {withPage("/Contents 4 0 R", stream("/Filter /RunLengthDecode", bytes.Repeat([]byte{129, 0}, maxOneStream/128+1))), exchange.FileRuleInflates},
+		"a picture of a billion points": {withPage("", stream("/Subtype /Image /Width 65000 /Height 65000 /Filter /JBIG2Decode", []byte("x"))), exchange.FileRuleInflates},
+		"an archive at its end":         {append(withPage(""), emptyArchive...), exchange.FileRulePolyglot},
+		"another archive inside":        {withPage("/Contents 4 0 R", stream("", []byte("Rar!\x1a\x07\x01\x00"))), exchange.FileRulePolyglot},
+		"a tape archive":                {taped(withPage("")), exchange.FileRulePolyglot},
+		"a page of the web at its end":  {append(withPage(""), "<html><script>alert(1)</script>"...), exchange.FileRulePolyglot},
+		"half a file":                   {withPage("")[:80], exchange.FileRuleDamaged},
+		"only a beginning":              {[]byte("%PDF-1.7\n%%EOF\n"), exchange.FileRuleDamaged},
+		"nesting without an end":        {withPage("/X " + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)), exchange.FileRuleDamaged},
+		"dictionaries without an end":   {withPage("/X " + strings.Repeat("<</A", 100_000)), exchange.FileRuleDamaged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if len(c.content) > exchange.MaxFileSize {
+				t.Fatalf("%d bytes are too many to come so far", len(c.content))
+			}
+			if v, _ := verdictOf(t, exchange.FilePDF, c.content); v.Code != c.code || v.Message == "" {
+				t.Errorf("verdict %+v, want %s", v, c.code)
+			}
+		})
+	}
+}
+
+// withHidden is a PDF of one page with a stream of objects that no table names.
+func withHidden(dict, content string) []byte {
+	return bytes.Replace(withPage(""), []byte("xref"), []byte("9 0 obj\n"+stream(dict, []byte(content))+"\nendobj\nxref"), 1)
+}
+
+// taped puts the mark of a tape archive at its place.
+func taped(content []byte) []byte {
+	at := bytes.Index(content, []byte("1 0 obj"))
+	return slices.Concat(content[:at], []byte("%"), bytes.Repeat([]byte("x"), 257-at-1), []byte("ustar\x00\n"), content[at:])
+}
+
+func repeated(object string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = object
+	}
+	return all
+}
+
+// emptyArchive is a ZIP archive with no file in it.
+var emptyArchive = append([]byte("PK\x05\x06"), make([]byte, 18)...)
+
+// A page tree that leads to itself must not hold the check up.
+func TestATreeThatLeadsToItselfEnds(t *testing.T) {
+	content := document("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [2 0 R] /Count 1 /Parent 2 0 R >>")
+	if v, _ := verdictOf(t, exchange.FilePDF, content); v.Code != exchange.FileRuleDamaged {
+		t.Errorf("verdict %+v", v)
+	}
+	wide := document("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [2 0 R 2 0 R 2 0 R 2 0 R] /Count 1 /Parent 2 0 R >>")
+	if v, _ := verdictOf(t, exchange.FilePDF, wide); v.Code != exchange.FileRuleDamaged {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+func FuzzPDF(f *testing.F) {
+	f.Add(withPage(""))
+	f.Add(withCatalog("/OpenAction << /S /JavaScript >>"))
+	f.Add(withPage("/Contents 4 0 R", stream("/Filter /FlateDecode", packed([]byte("BT ET")))))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if _, err := Check(t.Context(), exchange.FilePDF, bytes.NewReader(content), nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
