@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"kivuko/exchange"
 	"kivuko/store/ledger"
 )
 
@@ -29,4 +30,9 @@ func SchemaFunctions() (map[string]string, error) {
 func (s *Store) WriteUnwatched(ctx context.Context) error {
 	var n int64
 	return translate(s.db.Get(ctx, &n, `WITH written AS (UPDATE orders SET status = status WHERE false RETURNING id) SELECT count(*) FROM written`), "number")
+}
+
+// UseFile ties a file to an object in a transaction of its own.
+func (s *Store) UseFile(ctx context.Context, u exchange.FileUse, by exchange.Principal) error {
+	return s.inTx(ctx, "file", func(t unitTx) error { return t.useFile(ctx, u, by) })
 }

@@ -143,6 +143,10 @@ reconciliation_totals       r     riu    r     riu    r       -         -
 reconciliation_differences  ru    riu    rl    riu    rl      -         -
 reconciliation_items        r     ri     r     ri     r       -         -
 reserve_reports             r     ri     r     ri     r       -         -
+file_retention              r     r      -     -      -       -         -
+files                       ri    ru     -     -      -       -         -
+file_keys                   ri    pd     -     -      -       -         -
+file_uses                   ri    r      -     -      -       -         -
 `
 
 // updatable are the columns of a table that may be updated, where not all may. The others follow from triggers, or never change.
@@ -174,6 +178,7 @@ var updatable = map[string]string{
 	"messages":           "sealed, status, attempts, next_at, ended_at",
 	"freezes":            "change_id, lifted_at",
 	"releases":           "ended_at, officers, passed_at, rests_until",
+	"files":              "deleted_at, purged_at",
 }
 
 // insertable are the columns that may be inserted, where not all may.
@@ -213,7 +218,7 @@ var lockable = map[string]string{
 
 // secrets are the columns that p leaves out.
 var secrets = map[string][]string{
-	"users": {"password_hash", "pin_hash"}, "verifications": {"code_hash"}, "challenges": {"terms"}, "messages": {"sealed"},
+	"users": {"password_hash", "pin_hash"}, "verifications": {"code_hash"}, "challenges": {"terms"}, "messages": {"sealed"}, "file_keys": {"ciphertext"},
 }
 
 // tableRights is a row of rightsTable: the letters by role.
