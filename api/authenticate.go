@@ -100,11 +100,16 @@ func (s *server) authenticate(c *call) error {
 	if !state.SessionLive || !state.User.IsActive || state.AuthVersion != claim.AuthVersion {
 		return errBadToken
 	}
-	c.user = state.User
-	c.who.UserID, c.who.Role = state.User.ID, state.User.Role
-	c.who.VendorID, c.who.SessionID = exchange.VendorOf(state.User), claim.SessionID
-	c.who.Assurance, c.who.SteppedUpAt, c.who.SteppedUpBy, c.device = state.Assurance, state.SteppedUpAt, state.SteppedUpBy, state.DeviceID
+	c.isCaller(state, claim.SessionID)
 	return s.touch(c, state)
+}
+
+// isCaller sets the caller by the state of its session.
+func (c *call) isCaller(state store.AuthState, session uuid.UUID) {
+	c.user, c.auth = state.User, state.AuthVersion
+	c.who.UserID, c.who.Role = state.User.ID, state.User.Role
+	c.who.VendorID, c.who.SessionID = exchange.VendorOf(state.User), session
+	c.who.Assurance, c.who.SteppedUpAt, c.who.SteppedUpBy, c.device = state.Assurance, state.SteppedUpAt, state.SteppedUpBy, state.DeviceID
 }
 
 // touchEvery is how often the use of a session is written down.

@@ -12,6 +12,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/files"
 	"kivuko/momo"
 	"kivuko/store"
 )
@@ -39,6 +40,8 @@ const (
 	readTimeout      = 15 * time.Second
 	writeTimeout     = 30 * time.Second
 	idleTimeout      = 60 * time.Second
+	uploadTimeout    = 3 * time.Minute // until a file has arrived and is stored
+	downloadTimeout  = 2 * time.Minute // until an answer was sent
 	sessionCacheLife = 5 * time.Second // for how long another process may still accept a revoked session
 	sessionCacheSize = 10_000
 )
@@ -64,6 +67,7 @@ type Rates struct {
 	Refresh     Rate // per address; default 30 a minute
 	Search      Rate // per user; default 5 a second
 	OrderCreate Rate // per user; default 10 a minute
+	Upload      Rate // of files, per user; default 30 a minute
 	General     Rate // everything else, per user, or per address without one; default 600 a minute
 	Unknown     Rate // callbacks to unknown addresses, stored per process; default 60 a minute
 }
@@ -154,6 +158,8 @@ type Deps struct {
 	// Health checks each dependency; the map's key is its name in /readyz. Without "postgres",
 	// "schema" or "temporal" the service is not ready.
 	Health map[string]func(context.Context) error
+	// Files keeps the bytes of files; nil where none are taken.
+	Files *files.Store
 	// Webhooks is what endpoints need; nil where webhooks are not offered.
 	Webhooks *Webhooks
 	Logger   *slog.Logger          // default: discard
@@ -175,6 +181,7 @@ func (c *Config) setDefaults() {
 	rate(&c.Rates.Refresh, 30, time.Minute)
 	rate(&c.Rates.Search, 5, time.Second)
 	rate(&c.Rates.OrderCreate, 10, time.Minute)
+	rate(&c.Rates.Upload, 30, time.Minute)
 	rate(&c.Rates.General, 600, time.Minute)
 	rate(&c.Rates.Unknown, 60, time.Minute)
 	number := func(n *int, d int) {

@@ -19,8 +19,8 @@ const preflightLife = 10 * time.Minute
 // What scripts of a listed origin may send and read. There are no cookies, and credentials are never allowed: a client
 // sends its token itself.
 var (
-	corsRequestHeaders  = []string{fiber.HeaderAuthorization, fiber.HeaderContentType, headerKey, fiber.HeaderIfMatch, fiber.HeaderIfNoneMatch}
-	corsResponseHeaders = []string{fiber.HeaderETag, headerReplayed, fiber.HeaderLocation, fiber.HeaderRetryAfter, headerRequestID, headerTotal}
+	corsRequestHeaders  = []string{fiber.HeaderAuthorization, fiber.HeaderContentType, headerKey, fiber.HeaderIfMatch, fiber.HeaderIfNoneMatch, fiber.HeaderRange, fiber.HeaderIfRange}
+	corsResponseHeaders = []string{fiber.HeaderETag, fiber.HeaderContentDisposition, fiber.HeaderContentRange, headerReplayed, fiber.HeaderLocation, fiber.HeaderRetryAfter, headerRequestID, headerTotal}
 )
 
 var originForm = regexp.MustCompile(`^(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(?::([1-9][0-9]{0,4}))?$`)

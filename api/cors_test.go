@@ -41,7 +41,7 @@ func TestBrowsersOfListedOriginsAlone(t *testing.T) {
 
 	exposed := map[string]string{
 		"Vary": "Origin", "Access-Control-Allow-Origin": office,
-		"Access-Control-Expose-Headers": "ETag, Idempotency-Replayed, Location, Retry-After, X-Request-Id, X-Total-Count",
+		"Access-Control-Expose-Headers": "ETag, Content-Disposition, Content-Range, Idempotency-Replayed, Location, Retry-After, X-Request-Id, X-Total-Count",
 	}
 	wantHeaders(t, "a listed origin", e.do(get, me, nil, user.auth(), header("Origin", office)).want(http.StatusOK), exposed)
 	wantHeaders(t, "a problem", e.do(get, me, nil, header("Origin", office)).want(http.StatusUnauthorized), exposed)
@@ -50,7 +50,7 @@ func TestBrowsersOfListedOriginsAlone(t *testing.T) {
 		"Vary":                         "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
 		"Access-Control-Allow-Origin":  office,
 		"Access-Control-Allow-Methods": "DELETE, GET, PATCH, POST, PUT",
-		"Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match",
+		"Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Range, If-Range",
 		"Access-Control-Max-Age":       "600",
 	})
 

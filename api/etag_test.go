@@ -197,7 +197,11 @@ func TestReadsWithoutAListAreObjects(t *testing.T) {
 		if r.method != get || r.public || r.single() || slices.Contains(figures, r.path) {
 			continue
 		}
-		schema := doc.Paths.Find(r.path).Get.Responses.Status(http.StatusOK).Value.Content["application/json"].Schema.Value
+		answer := doc.Paths.Find(r.path).Get.Responses.Status(http.StatusOK).Value.Content["application/json"]
+		if answer == nil { // the content of a file, whose tag is its digest
+			continue
+		}
+		schema := answer.Schema.Value
 		lists := schema.Type.Is("array")
 		for _, p := range schema.Properties {
 			lists = lists || p.Value.Type.Is("array")
@@ -208,6 +212,9 @@ func TestReadsWithoutAListAreObjects(t *testing.T) {
 	}
 }
 
+// fileContents are the paths of the contents of files, whose tag is their digest.
+var fileContents = []string{filesPath + "/{id}/content", "/files/{id}"}
+
 func TestConditionsAreDocumented(t *testing.T) {
 	doc := contract(t)
 	for _, r := range bareRoutes() {
@@ -217,7 +224,7 @@ func TestConditionsAreDocumented(t *testing.T) {
 				t.Errorf("%s %s: %s is documented %v, want %v", r.method, r.path, name, got, want)
 			}
 		}
-		tagged := r.method == patch || r.single()
+		tagged := r.method == patch || r.single() || slices.Contains(fileContents, r.path)
 		if answer := op.Responses.Status(http.StatusOK); answer != nil && (answer.Value.Headers["ETag"] != nil) != tagged {
 			t.Errorf("%s %s: the document says that the answer has a tag: %v", r.method, r.path, !tagged)
 		}

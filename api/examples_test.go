@@ -26,6 +26,7 @@ const examplesFile = "examples.json"
 // withoutExample are the operations that have no example, with the reason.
 var withoutExample = map[string]string{
 	"docs": "a page", "docsAsset": "a file", "errorPage": "a page", "metrics": "a text", "peoplePage": "a page", "openapi": "this document",
+	"uploadFile": "a form", "getFileContent": "a file", "openFileLink": "a file",
 }
 
 // exampleTests are the tests that give the examples. An operation's is the richest of the first test with a good one.
@@ -46,7 +47,7 @@ func exampleTests() []func(*testing.T) {
 		TestTwoOfficersCorrectAnAddress, TestTwoOfficersReleaseTheDatabase, TestFreezeIsPulledByOneAndLiftedByTwo, TestSessionsAreListedAndEnded,
 		TestPasswordIsChanged, TestD1NobodyIsTwoOfficers, TestSellersDecideAboutAnotherAmount,
 		TestInvitationsAreListedAndWithdrawn, TestPasskeysProveTheirUser, TestH9MoneyNeedsAFreshProof, TestH3SquattersAreNotPaid,
-		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOfficersDecideAboutSalesFromWallets, TestOperationsWithoutAnotherExample,
+		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOfficersDecideAboutSalesFromWallets, TestFilesAreTheirOwners, TestOperationsWithoutAnotherExample,
 	}
 }
 
@@ -153,6 +154,7 @@ var (
 	aNumber   = regexp.MustCompile(`^(KVK)[0-9A-F]{9}$|^(evt_|https://hooks\.example/)\d+$`)
 	aCode     = regexp.MustCompile(`^\d{6}$`)
 	masked    = regexp.MustCompile(`^\*+\d+$`)
+	aLink     = regexp.MustCompile(`link=v4\.local\.[\w.-]+`)
 	aName     = regexp.MustCompile(`^(.*)Number\d+$`)
 )
 
@@ -218,6 +220,7 @@ func (p *plain) text(name, s string) string {
 		}
 		return moment
 	})
+	s = aLink.ReplaceAllString(s, "link=an-example-of-a-link")
 	switch {
 	case aDay.MatchString(s):
 		return exampleDay

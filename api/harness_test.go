@@ -51,7 +51,7 @@ var contractRouter = sync.OnceValues(func() (routers.Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, media := range []string{"text/html", "text/css", "text/javascript", "image/png"} {
+	for _, media := range []string{"text/html", "text/css", "text/javascript", "image/png", "image/jpeg", "application/pdf", "application/xml", "text/csv"} {
 		openapi3filter.RegisterBodyDecoder(media, openapi3filter.FileBodyDecoder)
 	}
 	return gorillamux.NewRouter(doc)
@@ -111,7 +111,7 @@ func (b *logBuffer) String() string {
 const hanging = time.Hour
 
 var generous = Rates{
-	Login: Rate{Max: -1}, Refresh: Rate{Max: -1}, Search: Rate{Max: -1}, OrderCreate: Rate{Max: -1}, General: Rate{Max: -1},
+	Login: Rate{Max: -1}, Refresh: Rate{Max: -1}, Search: Rate{Max: -1}, OrderCreate: Rate{Max: -1}, Upload: Rate{Max: -1}, General: Rate{Max: -1},
 }
 
 func testDeps(t *testing.T, s *store.Store) Deps {
@@ -126,7 +126,7 @@ func testDeps(t *testing.T, s *store.Store) Deps {
 			exchange.Tron: forPeople(tron.ReadAddress), exchange.Ethereum: forPeople(ethereum.ReadAddress),
 		},
 		Health:   map[string]func(context.Context) error{"postgres": s.Ping},
-		Webhooks: testWebhooks(),
+		Webhooks: testWebhooks(), Files: testFiles(t, "file://"+t.TempDir()),
 	}
 }
 

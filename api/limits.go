@@ -20,6 +20,7 @@ const (
 	limitRefresh     limitClass = "refresh"
 	limitSearch      limitClass = "search"
 	limitOrderCreate limitClass = "order_create"
+	limitUpload      limitClass = "upload"
 	limitNone        limitClass = "none" // probes, and callbacks, which must not be rejected
 )
 
@@ -27,7 +28,7 @@ func (s *server) limiters() map[limitClass]fiber.Handler {
 	r := s.Config.Rates
 	all := map[limitClass]fiber.Handler{}
 	for class, rate := range map[limitClass]Rate{
-		limitGeneral: r.General, limitLogin: r.Login, limitRefresh: r.Refresh, limitSearch: r.Search, limitOrderCreate: r.OrderCreate,
+		limitGeneral: r.General, limitLogin: r.Login, limitRefresh: r.Refresh, limitSearch: r.Search, limitOrderCreate: r.OrderCreate, limitUpload: r.Upload,
 	} {
 		if rate.Max > 0 {
 			all[class] = limiter.New(limiter.Config{

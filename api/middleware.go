@@ -26,6 +26,7 @@ type call struct {
 	who        exchange.Principal
 	user       exchange.User
 	device     uuid.UUID // of the caller's session
+	auth       int64     // the version of the caller's rights and credentials, which ends tokens of earlier ones
 	refused    error     // why the caller is not authenticated
 	version    int64     // of the object that is answered, where a PATCH can change it
 	ifVersions []int64   // the versions in If-Match, one of which a PATCH expects; none is any, unknownVersion matches none
@@ -130,6 +131,11 @@ func (s *server) guarded(fc *fiber.Ctx) (err error) {
 	if err := checkFraming(&fc.Request().Header); err != nil {
 		fc.Context().SetConnectionClose()
 		return err
+	}
+	if !isForm(&fc.Request().Header) {
+		if err := readBody(fc, maxBody); err != nil {
+			return err
+		}
 	}
 	return fc.Next()
 }

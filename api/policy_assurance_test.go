@@ -110,6 +110,8 @@ var unproven = map[exchange.Action]string{
 	exchange.ActCreateWallets:       "a new wallet is empty, and the choice of a default one leaves what is in the others",
 	exchange.ActOpenQuotes:          "a quote is a price",
 	exchange.ActReadPricing:         "a replay computes a price again",
+	exchange.ActUploadFiles:         "a file is evidence; who decides by it proves itself",
+	exchange.ActReadFiles:           "a link opens for minutes what its maker reads anyway",
 }
 
 // TestMoneyIsAmongWhatNeedsAProof walks every route that changes something: it needs a fresh proof, of staff by a passkey, or stands

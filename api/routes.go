@@ -21,6 +21,7 @@ type route struct {
 	limit   limitClass
 	key     keyRule
 	body    int           // bytes; defaultBody when zero
+	form    bool          // takes a form with a file, which the handler reads as a stream
 	timeout time.Duration // requestTimeout when zero
 	handle  func(*call) error
 }
@@ -44,7 +45,7 @@ const (
 func (s *server) routes() []route {
 	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
 		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.exceptionRoutes(), s.refundRoutes(), s.saleApprovalRoutes(),
-		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.momoRoutes(), s.webhookRoutes(), s.parkedRoutes(), s.bankRoutes(), s.payoutAttestationRoutes(), s.freezeRoutes())
+		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.momoRoutes(), s.webhookRoutes(), s.parkedRoutes(), s.bankRoutes(), s.payoutAttestationRoutes(), s.freezeRoutes(), s.fileRoutes())
 }
 
 func (s *server) publicRoutes() []route {

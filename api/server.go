@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/go-webauthn/webauthn/webauthn"
@@ -28,6 +27,7 @@ type server struct {
 	unknown  *window
 	wakers   *wakers
 	reads    chan struct{} // one entry for each running read of a chain
+	uploads  uploads
 	ready    readiness
 	// testTimeout replaces the time limits of requests in tests, so that a busy machine does not fail them; zero keeps them.
 	testTimeout time.Duration
@@ -99,6 +99,7 @@ func (s *server) app() (*fiber.App, error) {
 		CaseSensitive:         true,
 		StrictRouting:         true,
 		BodyLimit:             maxBody,
+		StreamRequestBody:     true, // see body.go
 		ReadBufferSize:        maxHeaderBytes,
 		ReadTimeout:           s.within(readTimeout),
 		WriteTimeout:          s.within(writeTimeout),
@@ -110,7 +111,8 @@ func (s *server) app() (*fiber.App, error) {
 			return s.writeError(fc, err)
 		},
 	})
-	app.Server().Handler = routable(app.Server().Handler)
+	app.Server().Handler, app.Server().HeaderReceived = routable(app.Server().Handler), s.patience
+	app.Server().DisablePreParseMultipartForm, app.Server().ExpectHandler = true, s.expected(app)
 	table := s.routes()
 	app.Use(s.outer, s.browsers(table))
 	app.Hooks().OnShutdown(func() error {
@@ -146,12 +148,14 @@ func (s *server) serve(fc *fiber.Ctx) error {
 	if err := s.authorise(c); err != nil {
 		return err
 	}
-	limit := c.route.body
-	if limit == 0 {
-		limit = defaultBody
-	}
-	if len(fc.Request().Body()) > limit {
-		return fiber.NewError(http.StatusRequestEntityTooLarge)
+	if !c.route.form {
+		limit := cmp.Or(c.route.body, defaultBody)
+		if err := readBody(fc, limit); err != nil {
+			return err
+		}
+		if len(fc.Request().Body()) > limit {
+			return fiber.ErrRequestEntityTooLarge
+		}
 	}
 	if err := c.expectations(); err != nil {
 		return err

@@ -244,3 +244,39 @@ func (r *keyring) openDevice(text string, now time.Time) (claims, error) {
 	proven, err := readClaims(t, now)
 	return proven.claims, err
 }
+
+// fileLink creates the token of a link to one file, in the name of a user and its session.
+func (r *keyring) fileLink(c claims, file uuid.UUID, now, expires time.Time) (string, error) {
+	t, err := r.token("file-link", now, expires, uuid.NewString())
+	if err != nil {
+		return "", err
+	}
+	t.SetSubject(c.UserID.String())
+	t.SetString("sid", c.SessionID.String())
+	t.SetString("file", file.String())
+	if err := t.Set("ver", c.AuthVersion); err != nil {
+		return "", err
+	}
+	return t.V4Encrypt(r.keys[r.signer], r.assertion("file-link")), nil
+}
+
+// openFileLink verifies the token of a link, and returns who made it and the file.
+func (r *keyring) openFileLink(text string, now time.Time) (claims, uuid.UUID, error) {
+	if len(text) > maxBearerLength {
+		return claims{}, uuid.Nil, errToken
+	}
+	t, err := r.decrypt("file-link", text)
+	if err != nil {
+		return claims{}, uuid.Nil, err
+	}
+	proven, err := readClaims(t, now)
+	if err != nil {
+		return claims{}, uuid.Nil, err
+	}
+	name, err := t.GetString("file")
+	file, ok := parseID(name)
+	if err := errors.Join(err, t.Get("ver", &proven.claims.AuthVersion)); err != nil || !ok {
+		return claims{}, uuid.Nil, errToken
+	}
+	return proven.claims, file, nil
+}

@@ -73,6 +73,8 @@ func words() []word {
 		{"PaymentExceptionKind", "Why the money fits no order or payment.", exceptionKinds, false},
 		{"MovementKind", meansOf("chain_deposit", "kind"), movementKinds, false},
 		{"MovementStatus", "Whether a movement on a chain is final.", movementStatuses, false},
+		{"FilePurpose", "What a file is for.", text(exchange.FilePurposes()...), false},
+		{"FileType", "The media type of a file, by its content.", text(exchange.FileTypes()...), false},
 		{"RefundRail", "Whether a refund is paid by mobile money or on a chain.", text(exchange.RefundByMomo, exchange.RefundOnChain), false},
 		{"WalletPurpose", "The purpose of a wallet of the house.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), false},
 		{"OptionalWalletPurpose", "The purpose of a wallet of the house; null for other wallets.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), true},
