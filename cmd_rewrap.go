@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 
 	"github.com/google/uuid"
 
@@ -43,15 +44,20 @@ func runRewrap(ctx context.Context, p process, args []string) error {
 	if err != nil {
 		return fmt.Errorf("rewrap: after %d keys: %w", done, err)
 	}
-	if _, err := fmt.Fprintf(p.out, "%d keys were sealed anew by %s\n", done, vault.MasterKey()); err != nil {
-		return err
-	}
 	uses, err := db.KeysByMaster(ctx, network)
 	if err != nil {
 		return err
 	}
+	return reportRewrapped(p.out, done, vault.MasterKey(), uses)
+}
+
+// reportRewrapped says how many keys were sealed anew, and how many each master key seals now.
+func reportRewrapped(out io.Writer, done int, master string, uses []exchange.MasterKeyUse) error {
+	if _, err := fmt.Fprintf(out, "%d keys were sealed anew by %s\n", done, master); err != nil {
+		return err
+	}
 	for _, u := range uses {
-		if _, err := fmt.Fprintf(p.out, "%s seals %d\n", u.MasterKey, u.Keys); err != nil {
+		if _, err := fmt.Fprintf(out, "%s seals %d\n", u.MasterKey, u.Keys); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kivuko/api"
+	"kivuko/chain/keys"
 	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/webui"
@@ -34,6 +36,9 @@ const spoolPause = 5 * time.Second
 // runAPI serves the REST API. It has no wallet keys and no secrets of the mobile money operator.
 func runAPI(ctx context.Context, p process, _ []string) error {
 	if err := p.config.check("api"); err != nil {
+		return err
+	}
+	if err := keys.HardenProcess(); err != nil { // it holds the keys of files while it reads and writes them
 		return err
 	}
 	workflows.UseRunbooks(p.config.Runbooks)
@@ -55,6 +60,7 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 	if err != nil {
 		return err
 	}
+	defer closing(p, deps.Files)
 	held := newBalances(p.config)
 	defer held.close()
 	deps.Balances, deps.Counts = held.readers(), held.counters()
@@ -95,6 +101,11 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	if err != nil {
 		return api.Deps{}, err
 	}
+	kept, err := p.config.uploads()
+	if err != nil {
+		return api.Deps{}, err
+	}
+	health["files"] = kept.Reach
 	payable, all := p.config.addresses()
 	return api.Deps{
 		Config: api.Config{
@@ -102,7 +113,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, RejectUnknown: p.config.Momo.RejectUnknown, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
-		Addresses: payable, AnyAddresses: all, Refuses: p.config.refuses, Notices: operator.notices.ParseCallback, Answer: operator.notices.Answer, Webhooks: hooks,
+		Addresses: payable, AnyAddresses: all, Refuses: p.config.refuses, Notices: operator.notices.ParseCallback, Answer: operator.notices.Answer, Webhooks: hooks, Files: kept,
 	}, nil
 }
 
@@ -112,7 +123,7 @@ func rates(factor int) api.Rates {
 		return api.Rates{}
 	}
 	r := api.DefaultRates()
-	for _, limit := range []*api.Rate{&r.Login, &r.Refresh, &r.Search, &r.OrderCreate, &r.General, &r.Unknown} {
+	for _, limit := range []*api.Rate{&r.Login, &r.Refresh, &r.Search, &r.OrderCreate, &r.Upload, &r.General, &r.Unknown} {
 		limit.Max *= factor
 	}
 	return r
@@ -257,9 +268,9 @@ func reachable(address string) func(context.Context) error {
 	}
 }
 
-// closing closes the database when a command ends. Errors are only logged, because everything is committed already.
-func closing(p process, db *store.Store) {
-	if err := db.Close(); err != nil {
-		p.log.Warn("the database did not close", "error", err)
+// closing closes the database or the store of files when a command ends. Errors are only logged, because everything is kept already.
+func closing(p process, s io.Closer) {
+	if err := s.Close(); err != nil {
+		p.log.Warn("a store did not close", "error", err)
 	}
 }

@@ -144,6 +144,10 @@ func (p parts) flows() ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	objects, err := p.config.objects()
+	if err != nil {
+		return nil, err
+	}
 	return []any{
 		&activities.Orders{Store: p.db, Index: worker.ParkedIndex{Client: p.temporal}, Flows: worker.LiveFlows{Client: p.temporal}, Heads: p.config.auditHeads()},
 		&activities.OffRamps{Store: p.db, Screener: screener, Provider: p.config.Momo.Provider}, &activities.Bank{Store: p.db},
@@ -151,6 +155,7 @@ func (p parts) flows() ([]any, error) {
 		&activities.Transfers{Store: p.db, Screener: screener}, &activities.Approvals{Store: p.db}, &activities.Intents{Store: p.db}, &activities.DepositWaits{Store: p.db},
 		&activities.Reconciliation{Store: p.db}, rates,
 		&activities.Relay{Store: p.db, Waker: worker.WebhookFlows{Client: p.temporal}},
+		&activities.Files{Store: p.db, Objects: objects, Now: time.Now},
 	}, nil
 }
 

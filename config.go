@@ -43,7 +43,7 @@ type Config struct {
 	// `local` or `production`. Production refuses development secrets, embedded chains, sandboxes and unencrypted connections.
 	Mode Mode `env:"MODE" envDefault:"local" for:"all"`
 	// PostgreSQL, as `postgres://…`. Production requires `sslmode=verify-full`, unless the database is on this machine.
-	DatabaseURL string `env:"DATABASE_URL" for:"api codec workers migrate quarantine freeze resume rewrap audit-verify" need:"api workers migrate quarantine freeze resume rewrap audit-verify" production:"required" secret:"true"`
+	DatabaseURL string `env:"DATABASE_URL" for:"api codec workers migrate quarantine freeze resume rewrap rewrap-files audit-verify" need:"api workers migrate quarantine freeze resume rewrap rewrap-files audit-verify" production:"required" secret:"true"`
 	// The lowest level that is logged: `debug`, `info`, `warn` or `error`.
 	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info" for:"all"`
 	// The address where your operators read docs/runbooks.md: a full http or https URL without a heading. The details of parked
@@ -64,6 +64,7 @@ type Config struct {
 	// Screening checks every party outside of our custody. The queue flows checks the sender of a sale's crypto and the
 	// recipient of a transfer; signers check the recipient of every other payment before they sign it.
 	Screening ScreeningConfig `envPrefix:"SCREENING_" title:"Screening"`
+	Files     FilesConfig     `envPrefix:"FILES_" title:"Files"`
 	Keys      KeysConfig      `envPrefix:"" title:"Keys"`
 	Sending   SendingConfig   `envPrefix:"SENDING_" title:"Sending"`
 	Deposits  DepositsConfig  `envPrefix:"DEPOSITS_" title:"Deposits"`
@@ -265,7 +266,7 @@ func (c Config) check(processes ...string) error {
 // checkRules checks the rules that the tags can't express.
 func (c Config) checkRules(n *need, process string) {
 	kind, _ := kindOf(process)
-	if reads("api codec workers migrate quarantine resume rewrap audit-verify", kind) {
+	if reads("api codec workers migrate quarantine resume rewrap rewrap-files audit-verify", kind) {
 		c.checkDatabase(n)
 	}
 	if reads("api workers apply resume", kind) {
@@ -293,24 +294,17 @@ func (c Config) checkRules(n *need, process string) {
 	}
 	switch kind {
 	case "api":
-		c.Notify.check(n, c.Mode)
-		for _, origin := range c.API.Origins {
-			if err := api.CheckOrigin(origin); err != nil {
-				n.rule(false, fmt.Sprintf("KIVUKO_API_ORIGINS: %q %v", origin, err))
-			}
-		}
-		for _, network := range c.networks() {
-			if network.on {
-				network.check(n)
-			}
-		}
+		c.checkAPI(n)
 	case "codec":
 		c.checkCodec(n)
 	case "migrate":
 		c.checkAdmin(n)
 	case "rewrap":
 		c.checkMaster(n)
+	case "rewrap-files":
+		c.checkFilesMaster(n)
 	case "flows":
+		c.checkFiles(n)
 		c.Screening.check(n, c.Mode)
 		c.Rates.check(n)
 	case "chain":
@@ -321,6 +315,23 @@ func (c Config) checkRules(n *need, process string) {
 		c.checkNetwork(n, process)
 		c.checkKeys(n)
 		c.Screening.check(n, c.Mode)
+	}
+}
+
+// checkAPI checks the rules for the API.
+func (c Config) checkAPI(n *need) {
+	c.checkFiles(n)
+	c.checkFilesMaster(n)
+	c.Notify.check(n, c.Mode)
+	for _, origin := range c.API.Origins {
+		if err := api.CheckOrigin(origin); err != nil {
+			n.rule(false, fmt.Sprintf("KIVUKO_API_ORIGINS: %q %v", origin, err))
+		}
+	}
+	for _, network := range c.networks() {
+		if network.on {
+			network.check(n)
+		}
 	}
 }
 

@@ -134,7 +134,7 @@ func TestConfigurationPageIsCurrent(t *testing.T) {
 
 // everyProcess are all commands that have a configuration, and all queues.
 func everyProcess() []string {
-	out := []string{"api", "codec", "migrate", "apply", "momo-register", "quarantine", "freeze", "resume", "rewrap", "audit-verify", workflows.QueueFlows, workflows.QueueMomo, workflows.QueueWebhooks}
+	out := []string{"api", "codec", "migrate", "apply", "momo-register", "quarantine", "freeze", "resume", "rewrap", "rewrap-files", "audit-verify", workflows.QueueFlows, workflows.QueueMomo, workflows.QueueWebhooks}
 	for _, network := range exchange.Networks() {
 		out = append(out, workflows.QueueChain(network), workflows.QueueSigner(network))
 	}

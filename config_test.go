@@ -19,7 +19,7 @@ func productionEnvironment() map[string]string {
 	key := func(b string) string { return strings.Repeat(b, 32) }
 	return map[string]string{
 		"MODE": "production", "DATABASE_URL": "postgres://db.example/kivuko?sslmode=verify-full", "MASTER_KEY": "hcvault://vault.example/transit/keys/kivuko",
-		"API_TOKEN_KEYS": "k1:" + key("a1") + ",k0:" + key("a0"), "API_PEPPERS": "p1:" + key("b2"), "NOTIFY_SMTP_URL": "smtps://u:p@mail.example:465", "NOTIFY_SMS_USERNAME": "kivuko", "NOTIFY_SMS_KEY": "k", "API_PUBLIC_URL": "https://api.example", "API_METRICS_READERS": "10.0.0.9",
+		"API_TOKEN_KEYS": "k1:" + key("a1") + ",k0:" + key("a0"), "API_PEPPERS": "p1:" + key("b2"), "FILES_BUCKET": "s3://files?region=eu-west-1", "FILES_MASTER_KEY": "hcvault://vault.example/transit/keys/files", "NOTIFY_SMTP_URL": "smtps://u:p@mail.example:465", "NOTIFY_SMS_USERNAME": "kivuko", "NOTIFY_SMS_KEY": "k", "API_PUBLIC_URL": "https://api.example", "API_METRICS_READERS": "10.0.0.9",
 		"API_CALLBACK_IPS": "192.0.2.0/24", "API_TRUSTED_PROXIES": "10.0.0.1", "AUDIT_KEYS": "a1:" + key("a7"), "AUDIT_HEAD": "/var/lib/kivuko/audit.head",
 		"TEMPORAL_ADDRESS": "temporal.example:7233", "TEMPORAL_TLS": "true", "TEMPORAL_CERTIFICATE": "a certificate", "TEMPORAL_PRIVATE_KEY": "its key",
 		"TEMPORAL_PAYLOAD_KEYS": "flows.1:" + key("c3") + ",momo.1:" + key("c4") + ",chain.1:" + key("c5") + ",signer.1:" + key("c6") + ",webhooks.1:" + key("c7"),
@@ -114,6 +114,8 @@ func TestProductionRefuses(t *testing.T) {
 		{"TEMPORAL_PRIVATE_KEY", "", "KIVUKO_TEMPORAL_CERTIFICATE and KIVUKO_TEMPORAL_PRIVATE_KEY must both be set"},
 		{"API_PUBLIC_URL", "http://api.example", "KIVUKO_API_PUBLIC_URL must be https"},
 		{"MASTER_KEY", "file:///var/lib/kivuko/master.key", "KIVUKO_MASTER_KEY must name a key service"},
+		{"FILES_MASTER_KEY", "file:///var/lib/kivuko/files.key", "KIVUKO_FILES_MASTER_KEY must name a key service"},
+		{"FILES_BUCKET", "file://./files", "KIVUKO_FILES_BUCKET must be an absolute directory"},
 		{"TRON_DEVELOPMENT", "true", "KIVUKO_TRON_DEVELOPMENT must be off"},
 		{"MOMO_PROVIDER", "another", "KIVUKO_MOMO_PROVIDER must be one of: daraja"},
 		{"MOMO_DEVELOPMENT", "true", "KIVUKO_MOMO_DEVELOPMENT must be off"},

@@ -9,6 +9,8 @@
 //	kivuko quarantine                    lists movements on chains that need an operator
 //	kivuko resume                        starts the missing flows of everything that is not at its end
 //	kivuko rewrap                        seals wallet keys with a new master key
+//	kivuko rewrap-files                  seals the keys of files with a new master key
+//	kivuko inspect                       checks one uploaded file, for the API
 //	kivuko audit-verify                  recomputes the audit log's hash chain
 //	kivuko cold-key                      makes the cold key, on a machine without a network
 //	kivuko cold-sign                     signs a cold wallet's transaction there
@@ -73,6 +75,8 @@ func commands() map[string]command {
 		"freeze":        {help: "freeze all outgoing payments: -by <officer's e-mail address> -note <text>; alone, say whether they are frozen", run: runFreeze},
 		"resume":        {help: "compare everything that is not at its end with its flow, and start what is missing: [-unchanged <duration>]", run: runResume},
 		"rewrap":        {help: "seal the wallet keys of a network with the current master key: -network <network>", run: runRewrap},
+		"rewrap-files":  {help: "seal the keys of files with the current master key", run: runRewrapFiles},
+		inspectCommand:  {help: "check the uploaded file that comes on the input, for the API: <type>", run: runInspect, bare: true},
 		"audit-verify":  {help: "recompute the audit log's hash chain", run: runAuditVerify},
 		"cold-key":      {help: "make the cold key and print its public half: -out <new file>", run: runColdKey, bare: true},
 		"cold-sign":     {help: "sign a cold wallet's transaction, without a network: -draft <file> [-yes]", run: runColdSign},
@@ -122,7 +126,7 @@ func usage(problem string) error {
 
 func listing() string {
 	var text string
-	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "momo-register", "quarantine", "freeze", "resume", "rewrap", "audit-verify", "cold-key", "cold-sign", "health", "version"} {
+	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "momo-register", "quarantine", "freeze", "resume", "rewrap", "rewrap-files", "inspect", "audit-verify", "cold-key", "cold-sign", "health", "version"} {
 		text += fmt.Sprintf("\n  %-13s %s", name, commands()[name].help)
 	}
 	return text

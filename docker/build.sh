@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the image's content: <directory>/image, its files, and <directory>/spool and <directory>/heads, empty directories. The Dockerfile
+# Makes the image's content: <directory>/image, its files, and <directory>/spool, heads and files, empty directories. The Dockerfile
 # and the checks both run it, so that they build the same. REVISION is the commit of the files.
 set -eu
 
@@ -13,7 +13,7 @@ if [ ${#REVISION} -ne 40 ]; then
 fi
 
 cd "$(dirname "$0")/.."
-mkdir -p "$out/image/etc/ssl/certs" "$out/spool" "$out/heads"
+mkdir -p "$out/image/etc/ssl/certs" "$out/spool" "$out/heads" "$out/files"
 # No C and no paths of this machine: the same files give the same binary everywhere.
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=readonly GOEXPERIMENT='' GOAMD64=v1 GOARM64=v8.0
 go build -trimpath -buildvcs=false -ldflags="-s -w -buildid= -X main.revision=$REVISION" -o "$out/image/kivuko" .

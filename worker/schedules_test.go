@@ -77,7 +77,7 @@ func TestScheduledFlowsEndBeforeTheirTimeout(t *testing.T) {
 	for id, s := range ours(t).Schedules {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
-			if want := map[string]time.Duration{"relay-events": 2 * time.Hour, "reserve-report": 12 * time.Hour, "sweep-payments": 6 * time.Hour}; s.Timeout != cmp.Or(want[id], 30*time.Minute) {
+			if want := map[string]time.Duration{"relay-events": 2 * time.Hour, "reserve-report": 12 * time.Hour, "sweep-payments": 6 * time.Hour, "sweep-files": 6 * time.Hour}; s.Timeout != cmp.Or(want[id], 30*time.Minute) {
 				t.Errorf("its timeout is %s", s.Timeout)
 			}
 			if a := s.scheduled(id); a.WorkflowRunTimeout != s.Timeout || a.WorkflowExecutionTimeout != 0 {

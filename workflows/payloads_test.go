@@ -107,6 +107,11 @@ func payloads() map[string]any {
 		"close_order_input":   &activities.CloseOrderInput{OrderID: id(1), To: exchange.OrderCancelled, Detail: exchange.DetailExpired, Behalf: behalf},
 		"mark_order_input":    &activities.MarkOrderInput{OrderID: id(1), Detail: exchange.WaitOutcome},
 		"confirm_payee_input": &activities.ConfirmPayeeInput{RefundID: id(7), Proof: proof},
+		"sweep_files_input":   &workflows.SweepFilesInput{From: "otc_proof/x"},
+		"swept_files":         &workflows.SweptFiles{Ended: 1, Purged: 2, Removed: 3},
+		"ended_files":         &activities.EndedFiles{Ended: 1, Purged: 2, More: true},
+		"sweep_objects_input": &activities.SweepObjectsInput{From: "otc_proof/x"},
+		"swept_objects":       &activities.SweptObjects{Next: "otc_proof/y", Removed: 4},
 		"pruned":              &activities.Pruned{Pruned: exchange.Pruned{Sessions: 1, LoginFailures: 2, IdempotencyKeys: 3}, More: true},
 		"statement_input":     &activities.StatementInput{From: at, To: at, Offset: 100},
 		"statement_page": &activities.StatementPage{

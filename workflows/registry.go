@@ -37,6 +37,7 @@ const (
 	TypePrune             = "Prune"
 	TypeRepairParked      = "RepairParked"
 	TypeSealAudit         = "SealAudit"
+	TypeSweepFiles        = "SweepFiles"
 )
 
 // IDForm is the form of the ids of a type of flow, as "on-ramp:<order>".
@@ -120,6 +121,7 @@ func Flows() []Flow {
 		{TypePrune, Prune, ""},
 		{TypeRepairParked, RepairParked, ""},
 		{TypeSealAudit, SealAudit, ""},
+		{TypeSweepFiles, SweepFiles, ""},
 	}
 }
 
@@ -211,6 +213,7 @@ var (
 	reconciliation *activities.Reconciliation
 	rates          *activities.Rates
 	relay          *activities.Relay
+	files          *activities.Files
 	momo           *activities.Momo
 	payouts        *activities.Payouts
 	refunds        *activities.Refunds
@@ -229,7 +232,7 @@ var (
 func Activities(queue string) []any {
 	switch {
 	case queue == QueueFlows:
-		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay}
+		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files}
 	case queue == QueueMomo:
 		return []any{momo, payouts, refunds, float, statement}
 	case queue == QueueWebhooks:

@@ -109,7 +109,7 @@ func TestDockerfileKeepsOurRules(t *testing.T) {
 	if user != imageUser {
 		t.Errorf("the image runs as %q, not as the number %s", user, imageUser)
 	}
-	if want := []string{"build/out/image/ /", "build/out/spool/ " + spool + "/", "build/out/heads/ " + heads + "/"}; !slices.Equal(copies, want) {
+	if want := []string{"build/out/image/ /", "build/out/spool/ " + spool + "/", "build/out/heads/ " + heads + "/", "build/out/files/ " + kept + "/"}; !slices.Equal(copies, want) {
 		t.Errorf("the image holds %q, and the checks run with %q", copies, want)
 	}
 	if !healthy {

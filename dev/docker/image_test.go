@@ -38,6 +38,7 @@ const (
 	commit  = "0123456789abcdef0123456789abcdef01234567" // the commit of the test image
 	spool   = "/var/spool/kivuko"
 	heads   = "/var/lib/kivuko"
+	kept    = "/var/lib/kivuko-files"
 	nobody  = 65532
 	most    = 100 << 20 // bytes of the image
 	timeout = time.Minute
@@ -240,7 +241,7 @@ func TestImage(t *testing.T) {
 			t.Errorf("two builds differ: %v and %v", a, b)
 		}
 	})
-	for _, own := range []string{spool, heads} { // the other COPYs of the Dockerfile
+	for _, own := range []string{spool, heads, kept} { // the other COPYs of the Dockerfile
 		if err := os.MkdirAll(filepath.Join(c.root, own), 0o755); err != nil {
 			t.Fatal(err)
 		}

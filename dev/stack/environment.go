@@ -54,6 +54,7 @@ var secretsOf = map[string][]string{
 	"ADMIN_":            {ProcessMigrate},
 	"AUDIT_":            {ProcessWorker("flows"), ProcessAuditVerify},
 	"API_PEPPERS":       {ProcessAPI, ProcessMigrate},
+	"FILES_MASTER_KEY":  {ProcessAPI},
 }
 
 // needs reports whether a process gets a variable. Only who uses Temporal has a certificate and payload keys, and only who asks for
@@ -106,6 +107,9 @@ func (s *Stack) variables(process string) map[string]string {
 		"MODE":         "local",
 		"DATABASE_URL": s.Postgres.RoleDSN(productDatabase, string(roleOf(process))),
 		"MASTER_KEY":   "file://" + filepath.Join(s.State, "master-"+familyOf(process)+".key"),
+
+		"FILES_BUCKET":     "file://" + filepath.Join(s.State, "files"),
+		"FILES_MASTER_KEY": "file://" + filepath.Join(s.State, "master-files.key"),
 
 		"API_LISTEN":     s.Addresses.API,
 		"API_PUBLIC_URL": "http://localhost:" + portOf(s.Addresses.API), // a passkey's host can't be an address
