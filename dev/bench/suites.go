@@ -119,6 +119,7 @@ const (
 	maxSearch  = 10  // milliseconds, the 95th percentile at one million orders
 	maxGrowth  = 2   // of that at ten millions
 	maxWallets = 1.2 // times the cost of a block with a hundred watched wallets, at a hundred thousand
+	maxUpload  = 1.2 // times the memory of an upload of 1 MiB, at ten
 	maxPool    = 1.2 // times the cost of opening a sale with fifty escrow addresses, at a thousand
 	minBeside  = 1   // of the rate of one sending wallet, with eight in parallel
 )
@@ -153,6 +154,8 @@ func goals(found findings) []figure {
 	pick("GetOrder ratio", "GET of one order against the same read behind a bare Fiber", "", atLeast(minRead),
 		fmt.Sprintf("%.0f/s to %.0f/s", found["GetOrder api-req/s"], found["GetOrder bare-req/s"]),
 		"the token, the session, the policy, the log line and the metrics of each request")
+	pick("Upload x_memory", "an upload of 10 MiB against one of 1 MiB: memory", "", atMost(maxUpload),
+		fmt.Sprintf("%.1f MiB allocated, client included, and %.0f MiB/s", found["Upload MiB/upload"], found["Upload MiB/s"]), "")
 	pick("Deposits x_wallets", "one block with 100,000 watched wallets against 100", "", atMost(maxWallets),
 		fmt.Sprintf("%.0f deposits booked per second", found["Deposits deposits/s"]), "")
 	pick("Sales x_pool", "opening a sale with 1,000 escrow addresses against 50", "", atMost(maxPool),

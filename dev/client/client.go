@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
@@ -163,20 +164,41 @@ func away(err error) bool {
 }
 
 func (c *Client) once(ctx context.Context, method, path, key string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		raw, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(raw)
+	if in == nil {
+		return c.send(ctx, method, path, key, "", nil, out)
 	}
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return c.send(ctx, method, path, key, "application/json", bytes.NewReader(raw), out)
+}
+
+// Upload sends a file for a purpose.
+func (c *Client) Upload(ctx context.Context, path, purpose, name string, content []byte, out any) error {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	err := form.WriteField("purpose", purpose)
+	if err == nil {
+		var file io.Writer
+		if file, err = form.CreateFormFile("file", name); err == nil {
+			_, err = file.Write(content)
+		}
+	}
+	if err := errors.Join(err, form.Close()); err != nil {
+		return err
+	}
+	return c.send(ctx, http.MethodPost, path, "", form.FormDataContentType(), &body, out)
+}
+
+// send makes one request with a body of a media type.
+func (c *Client) send(ctx context.Context, method, path, key, media string, body io.Reader, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return err
 	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
+	if media != "" {
+		req.Header.Set("Content-Type", media)
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
