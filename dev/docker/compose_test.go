@@ -316,7 +316,7 @@ func TestComposeRulesAreAwake(t *testing.T) {
 		"database outside": {"networks: [books]\n\n  histories", "networks: [books, edge]\n\n  histories", "books is on edge, which has a way out"},
 		"guest of signers": {"networks: [books, flows, operator]", "networks: [books, flows, signers]", "worker-momo is on the signers' network"},
 		"strange secret":   {"      - payload_keys\n", "      - payload_keys\n      - vault_token_tron\n", "worker-flows holds vault_token_tron"},
-		"strange key":      {"<<: [*common, *books, *temporal, *tron, *ethereum, *solana]", "<<: [*common, *books, *temporal, *tron, *ethereum, *solana]\n      KIVUKO_MASTER_KEY: vault://kivuko", "api knows the master key"},
+		"strange key":      {"<<: [*common, *books, *temporal, *tron, *ethereum, *solana, *files]", "<<: [*common, *books, *temporal, *tron, *ethereum, *solana, *files]\n      KIVUKO_MASTER_KEY: vault://kivuko", "api knows the master key"},
 		"open secret":      {"KIVUKO_API_PEPPERS_FILE: /run/secrets/peppers", "KIVUKO_API_PEPPERS: abc", "has KIVUKO_API_PEPPERS in its environment"},
 		"buttons":          {"      TEMPORAL_START_WORKFLOW_DISABLED: \"true\"\n", "", "the Web UI lacks TEMPORAL_START_WORKFLOW_DISABLED"},
 		"shared identity":  {"{source: client_api_key, ", "{source: client_flows_key, ", "api shows the certificate of worker-flows"},
