@@ -16,13 +16,13 @@ import (
 // activeNames are the names that a PDF must not have anywhere, whether its tables lead there or not. They are long enough not to
 // occur by chance in the bytes of pictures.
 var activeNames = map[string]refusal{
-	"JavaScript": scripted, "Launch": launches, "GoToE": carries, "EmbeddedFile": carries, "EmbeddedFiles": carries, "SubmitForm": submits, "ImportData": submits,
+	"JavaScript": scripted, "Launch": launches, "GoToE": carries, "EmbeddedFile": carries, "EmbeddedFiles": carries, "AdditionalStreams": carries, "SubmitForm": submits, "ImportData": submits,
 	"RichMedia": plays, "RichMediaExecute": plays,
 	"Encrypt": {exchange.FileRuleEncrypted, "is encrypted or protected by a password"},
 }
 
 // longestName is how far a name is read; with all of its characters written as #xx it has three times the length.
-const longestName = 3 * len("RichMediaExecute")
+const longestName = 3 * len("AdditionalStreams")
 
 // scan looks for active names in all bytes of a PDF and in all that its streams expand to, and bounds the latter. It returns where the
 // streams are that it expanded.
