@@ -95,7 +95,7 @@ func TestOfficersAtTheBankAgree(t *testing.T) {
 	if r := e.confirmBank(two, o, "ft-1").want(http.StatusOK).object(); r["status"] != "completed" {
 		t.Errorf("after two: %v", r["status"])
 	}
-	a, err := e.store.Account(t.Context(), exchange.House(exchange.AccBank, money.KES))
+	a, err := e.store.Account(t.Context(), storetest.BankAccount(t, e.store).Ledger())
 	if err != nil || a.Posted.String() != "298707.00" || !a.Held.IsZero() {
 		t.Errorf("at the bank are %s, %s held, %v", a.Posted, a.Held, err)
 	}
@@ -177,6 +177,7 @@ func TestRemittanceGoesToABank(t *testing.T) {
 		t.Fatal(err)
 	}
 	o = storetest.TakeCrypto(t, c.store, o)
+	storetest.Bank(t, c.store, money.Must(money.KES, "300000"))
 	if _, err := c.store.BeginBankPayout(t.Context(), o.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,8 @@ func exampleTests() []func(*testing.T) {
 		TestTwoOfficersCorrectAnAddress, TestTwoOfficersReleaseTheDatabase, TestFreezeIsPulledByOneAndLiftedByTwo, TestSessionsAreListedAndEnded,
 		TestPasswordIsChanged, TestD1NobodyIsTwoOfficers, TestSellersDecideAboutAnotherAmount,
 		TestInvitationsAreListedAndWithdrawn, TestPasskeysProveTheirUser, TestH9MoneyNeedsAFreshProof, TestH3SquattersAreNotPaid,
-		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOfficersDecideAboutSalesFromWallets, TestFilesAreTheirOwners, TestOperationsWithoutAnotherExample,
+		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOfficersDecideAboutSalesFromWallets, TestFilesAreTheirOwners, TestBankAccountsAreAgreedByTwo,
+		TestJournalEntriesAreBookedByTwo, TestOperationsWithoutAnotherExample,
 	}
 }
 

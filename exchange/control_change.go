@@ -35,6 +35,9 @@ const (
 	ControlFreezeLift         ControlKind = "freeze_lift"         // the end of a freeze of all outgoing payments
 	ControlNonceReopened      ControlKind = "nonce_reopened"      // a wallet signs again after a transaction that was not ours
 	ControlEscrowPolicy       ControlKind = "escrow_policy"       // escrow addresses rest less, or unverified users may use more of them
+	ControlBankAccount        ControlKind = "bank_account"        // an account of the house at a bank, or other data of it
+	// House money: only treasury officers propose and confirm it.
+	ControlJournalEntry ControlKind = "journal_entry" // what happened to the house's money outside of Kivuko
 )
 
 // ControlStatus is the state of a change of the controls.
@@ -54,7 +57,13 @@ func ControlKinds() []ControlKind {
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
 		ControlEscrowPolicy,
+		ControlBankAccount, ControlJournalEntry,
 	}
+}
+
+// ConfirmedBy reports whether an officer of the role may confirm changes of the kind that a colleague proposed.
+func (k ControlKind) ConfirmedBy(r Role) bool {
+	return r.Officer() && (k != ControlJournalEntry || r == RoleTreasury)
 }
 
 // ByColleague is an admin or a treasury officer who neither proposed the change nor benefits from it.

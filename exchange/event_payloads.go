@@ -92,6 +92,8 @@ func eventWords(object, field string) []string {
 		return texts(ExceptionKinds())
 	case "chain_deposit kind":
 		return texts(DepositKinds())
+	case "journal_entry kind":
+		return texts(JournalKinds())
 	case "control_change kind":
 		return texts(ControlKinds())
 	case "chain_payment purpose":
@@ -129,6 +131,7 @@ var eventMeans = map[string]string{
 		"(awaited), into an address where nothing is expected (unmatched), by a payment of the service (own), out of a wallet by a transaction that is not " +
 		"the service's (outgoing), or of no amount (empty).",
 	"control_change kind":         "What would change.",
+	"journal_entry kind":          "What happened to the house's money.",
 	"payment_exception kind":      "Why the money fits no order or payment.",
 	"transfer kind":               "Whether the recipient is in our custody.",
 	"chain_payment purpose":       "What the payment is for.",
@@ -168,6 +171,8 @@ var payloadOf = map[string]string{
 	"reconciliation":             "id network status detail compared deferred differences",
 	"reconciliation_difference":  "id network wallet_id asset status ledger chain block exception_id? runs version",
 	"control_change":             "id kind subject_id? was change proposed_by expires_at status decided_by? note",
+	"bank_account":               "id bank_name bank_code branch swift_code account_name account_number currency is_active",
+	"journal_entry":              "id kind bank_account_id? float_account? amount currency value_date corrects? note proposed_by confirmed_by",
 	"freeze":                     "id note pulled_by",
 	"bank_confirmation":          "id order_id officer_id amount currency reference paid_on",
 	"deposit_cursor":             "network block block_id",
@@ -181,6 +186,8 @@ var payloadOf = map[string]string{
 
 // eventFields are the fields of payloads by name.
 var eventFields = map[string]EventField{
+	"account_name":         {Value: EventText, Means: "The name of the bank account."},
+	"account_number":       {Value: EventText, Means: "The number of the bank account."},
 	"address":              {Value: EventText, Means: "The address on the network."},
 	"amount":               {Value: EventAmount, Means: "The amount, with all decimal places of its asset or currency."},
 	"approvals_required":   {Value: EventNumber, Means: "How many officers must approve it."},
@@ -189,17 +196,23 @@ var eventFields = map[string]EventField{
 	"asked_by":             {Value: EventID, Means: "The officer who asked for it."},
 	"asset":                {Value: EventText, Means: "The asset.", Words: assetWords()},
 	"available_amount":     {Value: EventAmount, Means: "What is left for orders."},
+	"bank_account_id":      {Value: EventID, Means: "The account of the house at a bank."},
+	"bank_code":            {Value: EventText, Means: "The bank's code in Kenya's clearing, empty for none."},
+	"bank_name":            {Value: EventText, Means: "The name of the bank."},
 	"base":                 {Value: EventText, Means: "The asset that is valued.", Words: assetWords()},
 	"basis_points":         {Value: EventNumber, Means: "The part of the fee that grows with the amount, in hundredths of a percent."},
 	"bid":                  {Value: EventAmount, Means: "The rate at which the house buys."},
 	"block":                {Value: EventNumber, Means: "The number of the block, 0 before there is one."},
 	"block_id":             {Value: EventText, Means: "The hash of the block."},
 	"blockchain_txn_hash":  {Value: EventText, Means: "The transaction of the crypto, empty before there is one."},
+	"branch":               {Value: EventText, Means: "The branch of the bank, empty for none."},
 	"chain":                {Value: EventAmount, Means: "The balance on the chain."},
 	"change":               {Value: EventTerms, Means: "The terms after the change."},
 	"closes_at":            {Value: EventTime, Means: "When the transaction must be back."},
 	"code":                 {Value: EventText, Means: "The operator's result code, empty before there is one."},
 	"compared":             {Value: EventNumber, Means: "How many balances were compared."},
+	"confirmed_by":         {Value: EventID, Means: "The officer who confirmed it."},
+	"corrects":             {Value: EventID, Means: "The entry that it undoes."},
 	"counterpart_of":       {Value: EventID, Means: "The wallet whose counterpart it is."},
 	"crypto_amount":        {Value: EventAmount, Means: "The amount of crypto."},
 	"currency":             {Value: EventText, Means: "The currency of the amount.", Words: assetWords()},
@@ -219,6 +232,7 @@ var eventFields = map[string]EventField{
 	"fiat_amount":          {Value: EventAmount, Means: "The amount in the currency."},
 	"fiat_currency":        {Value: EventText, Means: "The currency.", Words: assetWords()},
 	"fixed":                {Value: EventAmount, Means: "The part of the fee that does not depend on the amount."},
+	"float_account":        {Value: EventText, Means: "The account of the house at the mobile money operator.", Words: []string{FloatWorking, FloatUtility}},
 	"from":                 {Value: EventText, Means: "The sending address, as the network shows it."},
 	"payment_id":           {Value: EventID, Means: "The payment of ours."},
 	"to":                   {Value: EventText, Means: "The receiving address, as the network shows it."},
@@ -294,6 +308,7 @@ var eventFields = map[string]EventField{
 	"status_detail":        {Value: EventText, Means: "What it waits for or why it ended, empty for nothing."},
 	"subject_id":           {Value: EventID, Means: "The object that would change."},
 	"superseded_by":        {Value: EventID, Means: "The quote that replaced it."},
+	"swift_code":           {Value: EventText, Means: "The SWIFT code of the bank, empty for none."},
 	"to_address":           {Value: EventText, Means: "The receiving address."},
 	"to_wallet_id":         {Value: EventID, Means: "The receiving wallet in our custody."},
 	"tx_hash":              {Value: EventText, Means: "The transaction, empty before there is one."},
@@ -302,6 +317,7 @@ var eventFields = map[string]EventField{
 	"user_id":              {Value: EventID, Means: "The account."},
 	"valid_from":           {Value: EventTime, Means: "From when it applies."},
 	"value":                {Value: EventAmount, Means: "The value in shillings."},
+	"value_date":           {Value: EventText, Means: "The day from which the bank counts the money, as YYYY-MM-DD."},
 	"vendor_id":            {Value: EventID, Means: "The merchant."},
 	"verified":             {Value: EventFlag, Means: "Whether the identity is verified."},
 	"version":              {Value: EventNumber, Means: "The version of the object."},

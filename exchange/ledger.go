@@ -23,7 +23,7 @@ const (
 	AccFiatBalance    AccountKind = "fiat_balance"     // per merchant; KES owed to it
 	AccMomoCollection AccountKind = "momo_collection"  // the house's money at the operator, collected
 	AccMomoPayout     AccountKind = "momo_payout"      // the house's money at the operator, for payouts
-	AccBank           AccountKind = "bank"             // the house's money at its bank
+	AccBank           AccountKind = "bank"             // per house bank account; the house's money there
 	AccOrdersInFlight AccountKind = "orders_in_flight" // customers' money between payment and delivery
 	AccRefundsDue     AccountKind = "refunds_due"      // customers' money on its way back
 	AccSuspense       AccountKind = "suspense"         // money that arrived and matches nothing
@@ -32,7 +32,8 @@ const (
 	AccRounding       AccountKind = "rounding"         // remainders of rounding to whole shillings
 	AccFees           AccountKind = "fees"             // what the house earned
 	AccNetworkFees    AccountKind = "network_fees"     // per native coin; what networks charged
-	AccMomoFees       AccountKind = "momo_fees"        // what the operator charged for payouts
+	AccMomoFees       AccountKind = "momo_fees"        // what the operator charged
+	AccBankFees       AccountKind = "bank_fees"        // what banks charged
 	AccCapital        AccountKind = "capital"          // what the owners of the house put in
 )
 
@@ -40,23 +41,23 @@ const (
 func AccountKinds() []AccountKind {
 	return []AccountKind{
 		AccCustody, AccWalletBalance, AccFiatBalance, AccMomoCollection, AccMomoPayout, AccBank, AccOrdersInFlight, AccRefundsDue, AccSuspense,
-		AccUnclaimed, AccReceivable, AccRounding, AccFees, AccNetworkFees, AccMomoFees, AccCapital,
+		AccUnclaimed, AccReceivable, AccRounding, AccFees, AccNetworkFees, AccMomoFees, AccBankFees, AccCapital,
 	}
 }
 
 // DebitNormal reports whether a debit increases accounts of the kind.
 func (k AccountKind) DebitNormal() bool {
-	return slices.Contains([]AccountKind{AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees, AccMomoFees, AccReceivable}, k)
+	return slices.Contains([]AccountKind{AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees, AccMomoFees, AccBankFees, AccReceivable}, k)
 }
 
 // MayGoNegative reports whether the available balance of accounts of the kind may fall below zero. Accounts with other
 // people's money may not.
 func (k AccountKind) MayGoNegative() bool {
-	return slices.Contains([]AccountKind{AccRounding, AccFees, AccNetworkFees, AccMomoFees, AccCapital}, k)
+	return slices.Contains([]AccountKind{AccRounding, AccFees, AccNetworkFees, AccMomoFees, AccBankFees, AccCapital}, k)
 }
 
 // AccountRef names an account. Owner is the wallet of custody and wallet_balance accounts, the master
-// merchant of fiat balances, and zero for the house.
+// merchant of fiat balances, the house bank account of bank accounts, and zero for the house.
 type AccountRef struct {
 	Kind  AccountKind
 	Owner uuid.UUID

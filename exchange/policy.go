@@ -78,8 +78,12 @@ const (
 	ActAllocate             Action = "treasury.allocate"
 	ActUploadFiles          Action = "files.upload" // for which purposes is in the rules of files
 	ActReadFiles            Action = "files.read"
-	ActFreeze               Action = "freeze.pull" // and read it
-	ActLiftFreeze           Action = "freeze.lift" // with a second officer
+	ActReadBankAccounts     Action = "bank_accounts.read"
+	ActWriteBankAccounts    Action = "bank_accounts.write"
+	ActReadJournal          Action = "journal.read"
+	ActBookJournal          Action = "journal.book" // with another treasury officer
+	ActFreeze               Action = "freeze.pull"  // and read it
+	ActLiftFreeze           Action = "freeze.lift"  // with a second officer
 )
 
 type grants map[Role]Scope
@@ -200,8 +204,15 @@ var policy = map[Action]grants{
 	ActReadFiles: {
 		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
 	},
-	ActFreeze:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
-	ActLiftFreeze: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	// Merchants see the active accounts, to which they pay.
+	ActReadBankAccounts: {
+		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny,
+	},
+	ActWriteBankAccounts: {RoleAdmin: ScopeAny},
+	ActReadJournal:       {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActBookJournal:       {RoleTreasury: ScopeAny},
+	ActFreeze:            {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActLiftFreeze:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
@@ -229,6 +240,7 @@ var moving = map[Action]bool{
 	ActOperateFlows: true, ActConfirmBank: true, ActProvisionWallets: true, ActReopenNonceSequences: true, ActWriteEscrow: true, ActSettleExceptions: true,
 	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteWebhooks: true,
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
+	ActWriteBankAccounts: true, ActBookJournal: true,
 }
 
 // ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data elsewhere.

@@ -51,6 +51,10 @@ func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange
 		return none, t.applyReopening(ctx, c, by)
 	case exchange.ControlEscrowPolicy:
 		return none, t.applyEscrowPolicy(ctx, c, by)
+	case exchange.ControlBankAccount:
+		return none, t.applyBankAccount(ctx, c, by)
+	case exchange.ControlJournalEntry:
+		return t.applyJournal(ctx, c, by)
 	}
 	return none, exchange.Errorf(exchange.CodeInternal, "unknown kind of control change: %s", c.Kind)
 }

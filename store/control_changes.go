@@ -139,6 +139,9 @@ func (t unitTx) mayDecideChange(ctx context.Context, c exchange.ControlChange, t
 	if to == exchange.ControlRejected {
 		return nil
 	}
+	if !c.Kind.ConfirmedBy(u.Role) {
+		return exchange.Errorf(exchange.CodeForbidden, "Only another treasury officer can confirm the change.")
+	}
 	if c.ProposedBy == decider {
 		return exchange.Errorf(exchange.CodeForbidden, "The proposer of a change can't confirm it.")
 	}
@@ -183,7 +186,7 @@ func (s *Store) ControlChanges(ctx context.Context, f ControlFilter, p Page) ([]
 
 const readWaiting = `SELECT ` + controlColumns + ` FROM control_changes c JOIN users p ON p.id = c.proposed_by JOIN users d ON d.id = $1
 WHERE c.status = 'pending' AND c.expires_at > $2 AND c.proposed_by <> $1 AND c.subject_id IS DISTINCT FROM $1 AND p.is_active
-    AND NOT coalesce(c.change -> 'roles' ? d.role, false) ORDER BY c.proposed_at, c.id LIMIT $3`
+    AND NOT coalesce(c.change -> 'roles' ? d.role, false) AND (c.kind <> 'journal_entry' OR d.role = 'treasury') ORDER BY c.proposed_at, c.id LIMIT $3`
 
 // ChangesFor lists every change that an officer may confirm, oldest first.
 func (s *Store) ChangesFor(ctx context.Context, officer uuid.UUID) ([]exchange.ControlChange, error) {

@@ -45,7 +45,7 @@ func TestPostKnowsItsOwnWork(t *testing.T) {
 func TestPostRefusesWhatDoesNotBalance(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	a, b := exchange.House(exchange.AccCapital, money.KES), exchange.House(exchange.AccBank, money.KES)
+	a, b := exchange.House(exchange.AccCapital, money.KES), exchange.House(exchange.AccMomoCollection, money.KES)
 	for name, lines := range map[string][]exchange.Line{
 		"off":       {exchange.Debit(b, kes("10")), exchange.Credit(a, kes("9.99"))},
 		"one line":  {exchange.Debit(b, kes("10"))},
@@ -121,7 +121,7 @@ func TestBatchesJudgeEachUnit(t *testing.T) {
 			return s.Post(t.Context(), spend(wallet, fmt.Sprintf("poor:%d", i), "101"))
 		default: // one posting, a hundred times
 			return s.Post(t.Context(), exchange.Posting{Entries: []exchange.Entry{{Key: "same", Kind: "test", Lines: []exchange.Line{
-				exchange.Debit(exchange.House(exchange.AccBank, money.KES), kes("1")), exchange.Credit(exchange.House(exchange.AccCapital, money.KES), kes("1")),
+				exchange.Debit(exchange.House(exchange.AccMomoCollection, money.KES), kes("1")), exchange.Credit(exchange.House(exchange.AccCapital, money.KES), kes("1")),
 			}}}})
 		}
 	})
@@ -129,7 +129,7 @@ func TestBatchesJudgeEachUnit(t *testing.T) {
 		t.Errorf("outcomes %v", codes)
 	}
 	wantBalance(t, s, exchange.Owned(exchange.AccWalletBalance, wallet, money.USDT), "0", "0")
-	wantBalance(t, s, exchange.House(exchange.AccBank, money.KES), "1", "0")
+	wantBalance(t, s, exchange.House(exchange.AccMomoCollection, money.KES), "1", "0")
 	wantBooks(t, s)
 }
 
@@ -247,7 +247,7 @@ func TestDatabaseGuards(t *testing.T) {
 		{"empty the lines", "KV002", `TRUNCATE ledger_lines`},
 		{"write a balance", "KV002", `UPDATE ledger_accounts SET posted = posted + 1`},
 		{"write a reservation", "KV002", `UPDATE ledger_accounts SET held = 0 WHERE held > 0`},
-		{"open a full account", "KV002", `INSERT INTO ledger_accounts (code, kind, asset, debit_normal, may_go_below, posted) VALUES ('bank:house:KES', 'bank', 'KES', true, false, 5)`},
+		{"open a full account", "KV002", `INSERT INTO ledger_accounts (code, kind, asset, debit_normal, may_go_below, posted) VALUES ('momo_collection:house:KES', 'momo_collection', 'KES', true, false, 5)`},
 		{"add one line", "KV003", `INSERT INTO ledger_lines (entry_id, account_id, amount) SELECT entry_id, account_id, 1 FROM ledger_lines LIMIT 1`},
 		{"add too fine an amount", "KV003", `INSERT INTO ledger_lines (entry_id, account_id, amount)
 			SELECT entry_id, account_id, v FROM (SELECT entry_id, account_id FROM ledger_lines LIMIT 1) l, (VALUES (0.0000001), (-0.0000001)) x (v)`},

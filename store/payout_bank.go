@@ -10,7 +10,6 @@ import (
 	"github.com/lib/pq"
 
 	"kivuko/exchange"
-	"kivuko/exchange/money"
 )
 
 // Orders that are paid out by bank. An officer pays and confirms with the bank's reference; above a value another
@@ -32,6 +31,10 @@ func (s *Store) BeginBankPayout(ctx context.Context, orderID uuid.UUID) (exchang
 		if err := t.sendersCleared(ctx, orderID); err != nil {
 			return before, none, err
 		}
+		bank, err := t.bankWith(ctx, before.Amount)
+		if err != nil {
+			return before, none, err
+		}
 		hold, err := uuid.NewV7()
 		if err != nil {
 			return before, none, err
@@ -42,7 +45,7 @@ func (s *Store) BeginBankPayout(ctx context.Context, orderID uuid.UUID) (exchang
 			return before, none, err
 		}
 		return p, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
-			ID: hold, Key: "bank_payout:" + orderID.String() + ":" + strconv.FormatInt(p.Version, 10), Account: exchange.House(exchange.AccBank, money.KES),
+			ID: hold, Key: "bank_payout:" + orderID.String() + ":" + strconv.FormatInt(p.Version, 10), Account: bank,
 			Amount: p.Amount, ObjectType: "order", ObjectID: orderID,
 		}}}}, nil
 	})
@@ -115,7 +118,11 @@ func (t unitTx) paidByBank(ctx context.Context, o exchange.Order, before exchang
 	if _, err := t.movePayout(ctx, o, before, p, by); err != nil {
 		return exchange.Posting{}, err
 	}
-	posting, err := t.completeOffRamp(ctx, o, reference, exchange.House(exchange.AccBank, money.KES), by)
+	bank, err := t.bankOf(ctx, before.HoldID, before.Amount.Asset())
+	if err != nil {
+		return exchange.Posting{}, err
+	}
+	posting, err := t.completeOffRamp(ctx, o, reference, bank, by)
 	posting.Holds = append(posting.Holds, exchange.HoldOp{Verb: exchange.HoldCapture, Hold: exchange.Hold{ID: before.HoldID}})
 	return posting, err
 }

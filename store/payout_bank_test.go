@@ -48,7 +48,7 @@ func (x *sale) confirm(t *testing.T, c exchange.BankConfirmation) (bool, error) 
 
 func (x *sale) wantBank(t *testing.T, posted, held string) {
 	t.Helper()
-	wantBalance(t, x.s, exchange.House(exchange.AccBank, money.KES), posted, held)
+	wantBalance(t, x.s, storetest.BankAccount(t, x.s).Ledger(), posted, held)
 	wantBooks(t, x.s)
 }
 
@@ -241,7 +241,7 @@ func TestBankPayoutWaitsForMoney(t *testing.T) {
 		t.Fatal(err)
 	}
 	take := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
-		ID: storetest.NewID(t), Key: "elsewhere", Account: exchange.House(exchange.AccBank, money.KES), Amount: kes("299000"), ObjectType: "test", ObjectID: x.order.ID,
+		ID: storetest.NewID(t), Key: "elsewhere", Account: storetest.BankAccount(t, x.s).Ledger(), Amount: kes("299000"), ObjectType: "test", ObjectID: x.order.ID,
 	}}}}
 	if err := x.s.Post(ctx, take); err != nil {
 		t.Fatal(err)

@@ -69,6 +69,8 @@ webhook_keys                riud  rdl    -     -      -       r         -
 webhook_deliveries          ru    riud   r     r      r       riu       -
 webhook_relay               r     ru     r     r      r       rl        -
 control_changes             riu   r      r     r      r       -         -
+bank_accounts               riu   r      r     r      r       -         -
+journal_entries             ri    r      r     r      r       -         -
 valuations                  riu   r      r     r      r       -         -
 role_limits                 riu   r      r     r      r       -         -
 user_limits                 riu   r      r     r      r       -         -
@@ -154,6 +156,7 @@ var updatable = map[string]string{
 	"intents":            "used_at, used_by, refused_at, refusal",
 	"ledger_accounts":    "touched",
 	"holds":              "amount, status, updated_at",
+	"bank_accounts":      "account_name, bank_code, bank_name, branch, is_active, swift_code, updated_at, version",
 	"webhook_keys":       "expires_at",
 	"webhook_relay":      "cursor",
 	"fx_quotes":          "consumed_at, object_id, object_type, status, superseded_by, updated_at, version",

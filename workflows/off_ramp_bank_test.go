@@ -18,6 +18,7 @@ func (w *saleHarness) byBank() {
 	if err := w.store.SeedCatalogs(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
+	storetest.Bank(w.t, w.store.Store, money.Must(money.KES, "100000"))
 	storetest.Exec(w.t, w.store.Store, `UPDATE countries SET is_active = true WHERE alpha2_code = 'GB'`)
 	w.request.Subtype, w.request.PayoutMethod = exchange.RemittanceOffRamp, exchange.PaymentMethodBank
 	w.request.Sender = exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"}
@@ -92,13 +93,14 @@ func bankSales() []bankSale {
 			w.at(9*time.Hour, w.atBank(true))
 		}, sold, none, []workflows.Reason{workflows.ReasonBankWaiting}, 1},
 		{"the house has too little at its bank", func(w *saleHarness) {
-			w.setHouse(exchange.AccBank, money.Must(money.KES, "10"))
+			bank := storetest.BankAccount(w.t, w.store.Store)
+			storetest.Journal(w.t, w.store.Store, exchange.JournalEntry{Kind: exchange.JournalCapitalOut, BankID: bank.ID, Amount: money.Must(money.KES, "99990")})
 			w.at(30*min, func() {
 				if w.order().StatusDetail != exchange.WaitFloat {
 					w.answers["detail"] = errBug
 				}
 			})
-			w.at(40*min, func() { w.setHouse(exchange.AccBank, money.Must(money.KES, "100000")) })
+			w.at(40*min, func() { storetest.Bank(w.t, w.store.Store, money.Must(money.KES, "99990")) })
 			w.at(90*min, w.atBank(true))
 		}, sold, none, nil, 1},
 		{"refused, then paid all the same", func(w *saleHarness) {

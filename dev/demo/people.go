@@ -25,13 +25,14 @@ const (
 	// ExhaustedVendorEmail has no coin for fees on Ethereum, so that its payments need the house's gas.
 	ExhaustedVendorEmail = "simba@kivuko.example"
 	TreasuryEmail        = "njeri@kivuko.example"
+	SecondTreasuryEmail  = "otieno@kivuko.example"
 )
 
 // People returns the demo accounts besides the first admin, vendors before their subvendors.
 func People() []Person {
 	return []Person{
 		{Email: TreasuryEmail, Phone: "+254700000011", First: "Njeri", Last: "Kamau", Role: "treasury"},
-		{Email: "otieno@kivuko.example", Phone: "+254700000012", First: "Otieno", Last: "Odhiambo", Role: "treasury"},
+		{Email: SecondTreasuryEmail, Phone: "+254700000012", First: "Otieno", Last: "Odhiambo", Role: "treasury"},
 		{Email: "wanjiku@kivuko.example", Phone: "+254700000013", First: "Wanjiku", Last: "Mwangi", Role: "otc_officer"},
 		{Email: VendorEmail, Phone: "+254711000021", First: "Baraka", Last: "Exchange", Role: "vendor", Wallet: true},
 		{Email: ExhaustedVendorEmail, Phone: "+254711000022", First: "Simba", Last: "Forex", Role: "vendor", Wallet: true},

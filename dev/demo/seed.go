@@ -12,7 +12,6 @@ import (
 
 	"kivuko/dev/client"
 	"kivuko/exchange"
-	"kivuko/exchange/money"
 	"kivuko/store"
 )
 
@@ -54,12 +53,6 @@ func (w Stack) node(n exchange.Network) (Node, bool) {
 	return Node{}, false
 }
 
-// The house's money at the operator, in shillings. The sandbox's accounts open with the same amounts.
-const (
-	payoutFloat = "50000000"
-	collected   = "1000000"
-)
-
 // seeder is one run of Seed.
 type seeder struct {
 	Stack
@@ -93,7 +86,7 @@ func (s *seeder) run(ctx context.Context) error {
 	if err := s.people(ctx); err != nil {
 		return err
 	}
-	if err := s.float(ctx); err != nil {
+	if err := s.house(ctx); err != nil {
 		return err
 	}
 	if err := s.logIn(ctx); err != nil {
@@ -235,21 +228,4 @@ func (w Stack) LiftCustomers(ctx context.Context) error {
 		return err
 	}
 	return w.Confirm(ctx, uuid.Nil)
-}
-
-// float books the house's money at the operator, from which sales and refunds are paid and to which purchases add.
-func (s *seeder) float(ctx context.Context) error {
-	for kind, text := range map[exchange.AccountKind]string{exchange.AccMomoPayout: payoutFloat, exchange.AccMomoCollection: collected} {
-		kes := money.Must(money.KES, text)
-		err := s.store.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{
-			Key: "opening:" + string(kind), Kind: "float.opening",
-			Lines: exchange.Lines(
-				exchange.Debit(exchange.House(kind, money.KES), kes),
-				exchange.Credit(exchange.House(exchange.AccCapital, money.KES), kes)),
-		}}})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

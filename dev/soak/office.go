@@ -19,7 +19,7 @@ import (
 const (
 	operatorEmail = stack.AdminEmail
 	officerEmail  = demo.TreasuryEmail
-	secondEmail   = "otieno@kivuko.example"
+	secondEmail   = demo.SecondTreasuryEmail
 )
 
 // The office's intervals.

@@ -10,9 +10,13 @@ import (
 	"kivuko/store"
 )
 
-// RemittanceToBank opens a remittance of 10 USDT against the BUY offer of a market, whose shillings go to a bank account.
+// RemittanceToBank opens a remittance of 10 USDT against the BUY offer of a market, whose shillings go to a bank account. The
+// first one gives the house 300,000 KES at its bank.
 func (m Market) RemittanceToBank(t testing.TB, s *store.Store) exchange.Order {
 	t.Helper()
+	if len(bankAccounts(t, s)) == 0 {
+		Bank(t, s, money.Must(money.KES, "300000"))
+	}
 	if err := s.SeedCatalogs(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TreasuryWallet(t testing.TB, s *store.Store, n exchange.Network) exchange.W
 // Shillings gives a merchant, or the platform's treasury, a balance in KES.
 func Shillings(t testing.TB, s *store.Store, owner uuid.UUID, m money.Amount) {
 	t.Helper()
-	book(t, s, "shillings", exchange.Debit(exchange.House(exchange.AccBank, m.Asset()), m), exchange.Credit(exchange.Owned(exchange.AccFiatBalance, owner, m.Asset()), m))
+	book(t, s, "shillings", exchange.Debit(exchange.House(exchange.AccCapital, m.Asset()), m), exchange.Credit(exchange.Owned(exchange.AccFiatBalance, owner, m.Asset()), m))
 }
 
 // NewSellers seeds an active BUY offer of 2000 USDT on TRON at 129.355 KES, for orders of 5 to 500 USDT, a vendor with

@@ -1,7 +1,7 @@
 -- Checks that the lines of one statement sum to zero in every asset of every entry, and adds them to the balances. An
 -- entry gets all of its lines in one statement: so no committed entry is unbalanced, and balanced lines can't be added
 -- to a booked entry later, which would move money under its old key. Only the booking of a proven payout may take the
--- payout float below what is held of it.
+-- payout float below what is held of it, and only entries whose sources are checked move money at a bank.
 CREATE OR REPLACE FUNCTION apply_lines() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     off record;
@@ -28,6 +28,10 @@ BEGIN
             WHERE a.kind = 'momo_payout' AND a.posted < a.held AND l.amount < 0 AND e.kind NOT IN
                 ('order.completed', 'refund.completed', 'payout.paid_twice', 'payout.charged')) THEN
         RAISE EXCEPTION 'the payout float has too little' USING ERRCODE = 'check_violation', CONSTRAINT = 'ledger_accounts_available';
+    END IF;
+    IF EXISTS (SELECT FROM new_lines l JOIN ledger_accounts a ON a.id = l.account_id JOIN ledger_entries e ON e.id = l.entry_id
+            WHERE a.kind = 'bank' AND e.kind NOT LIKE 'journal.%' AND NOT (e.kind = 'order.completed' AND l.amount < 0)) THEN
+        RAISE EXCEPTION 'no such entry moves money at a bank' USING ERRCODE = 'KV002';
     END IF;
     RETURN NULL;
 END $$;
