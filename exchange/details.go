@@ -3,6 +3,8 @@ package exchange
 import (
 	"slices"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // The values of status_detail by object. Each list begins with the value of an object that waits for nothing.
@@ -117,6 +119,41 @@ func (b BankPayout) WaitsFor() string {
 	case PayoutCancelled:
 		return DetailRefundOpen
 	case PayoutCompleted:
+	}
+	return WaitNothing
+}
+
+// What statements and their lines wait for, in addition to the values above.
+const (
+	WaitStoring  = "storing"  // it was interrupted; the same request continues it
+	WaitMatching = "matching" // what explains it is looked for
+)
+
+// StatementDetails lists what a bank statement may wait for.
+func StatementDetails() []string { return []string{WaitNothing, WaitStoring, WaitMatching} }
+
+// WaitsFor returns what the statement waits for, as one of StatementDetails.
+func (b BankStatement) WaitsFor() string {
+	switch b.Status {
+	case StatementStoring:
+		return WaitStoring
+	case StatementMatching:
+		return WaitMatching
+	case StatementCompared:
+	}
+	return WaitNothing
+}
+
+// LineDetails lists what a line of a bank statement may wait for.
+func LineDetails() []string { return []string{WaitNothing, WaitMatching, WaitOperator} }
+
+// WaitsFor returns what the line waits for, as one of LineDetails. An officer's decision about a line that is set aside settles it.
+func (l StatementLine) WaitsFor() string {
+	switch {
+	case l.Status == LineNew:
+		return WaitMatching
+	case l.Status == LineAside && l.ExceptionID != uuid.Nil:
+		return WaitOperator
 	}
 	return WaitNothing
 }
