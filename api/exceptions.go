@@ -16,8 +16,10 @@ type wireException struct {
 	Kind         string     `json:"kind"`
 	Status       string     `json:"status"`
 	StatusDetail string     `json:"status_detail"`
+	Rail         string     `json:"rail"`
 	OrderID      *uuid.UUID `json:"order_id"`
 	AttemptID    *uuid.UUID `json:"attempt_id"`
+	LineID       *uuid.UUID `json:"statement_line_id"`
 	Receipt      *string    `json:"receipt"`
 	Asset        string     `json:"asset"`
 	Amount       string     `json:"amount"`
@@ -47,11 +49,11 @@ func exceptionWire(e exchange.PaymentException) wireException {
 		waits = exchange.WaitOperator
 	case exchange.ExcRefunding:
 		waits = exchange.WaitRefund
-	case exchange.ExcAccepted, exchange.ExcRefunded, exchange.ExcCredited, exchange.ExcWrittenOff:
+	case exchange.ExcAccepted, exchange.ExcRefunded, exchange.ExcCredited, exchange.ExcWrittenOff, exchange.ExcMatched:
 	}
 	p := e.Place
 	w := wireException{
-		ID: e.ID, Kind: string(e.Kind), Status: string(e.Status), StatusDetail: waits, OrderID: optID(e.OrderID),
+		ID: e.ID, Kind: string(e.Kind), Status: string(e.Status), StatusDetail: waits, Rail: string(e.Rail()), OrderID: optID(e.OrderID), LineID: optID(e.LineID),
 		AttemptID: optID(e.AttemptID), Receipt: optText(e.Receipt), Asset: string(e.Amount.Asset()), Amount: e.Amount.String(),
 		Network: optText(string(p.Network)), TxHash: optText(p.TxID), FromAddress: optText(p.From), Address: optText(p.Address), WalletID: optID(p.WalletID),
 		DepositID: optID(p.DepositID), Note: optText(e.Note), CreatedAt: stamp(e.CreatedAt), UpdatedAt: stamp(e.UpdatedAt),
@@ -63,7 +65,8 @@ func exceptionWire(e exchange.PaymentException) wireException {
 }
 
 var (
-	exceptionStatuses = []string{"open", "accepted", "refunding", "refunded", "credited", "written_off"}
+	exceptionStatuses = names(exchange.ExceptionMachine.States())
+	rails             = names(exchange.Rails())
 	exceptionKinds    = names(exchange.ExceptionKinds())
 	refundStatuses    = []string{"pending", "processing", "completed", "failed", "needs_review"}
 )
@@ -73,7 +76,7 @@ func (s *server) listExceptions(c *call) error {
 	page := q.page(anyPage)
 	filter := store.ExceptionFilter{
 		Status: exchange.ExceptionStatus(q.oneOf("status", exceptionStatuses...)), Kind: exchange.ExceptionKind(q.oneOf("kind", exceptionKinds...)),
-		Asset: money.Asset(q.oneOf("asset", assetNames()...)), OrderID: q.id("order_id"), AttemptID: q.id("attempt_id"),
+		Asset: money.Asset(q.oneOf("asset", assetNames()...)), OrderID: q.id("order_id"), AttemptID: q.id("attempt_id"), LineID: q.id("statement_line_id"), Rail: exchange.Rail(q.oneOf("rail", rails...)),
 		CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {

@@ -98,7 +98,7 @@ var writtenLists = map[string]bool{
 	"patchEscrowWallet status": true, "listOffers sort": true, "listWallets wallet_type": true, "createOwnerWallet treasury.custody_provider": true,
 	"provisionWallet purpose": true, "settleFloatMove outcome": true, "allocateTreasury direction": true,
 	"momoCallback kind": true, "momoCallback ResultCode": true, "momoCallback ResultDesc": true, // the operator's
-	"FXQuote.object_type": true, "ControlTerms.object_type": true, "Account.normal_side": true, "readyz status": true,
+	"FXQuote.object_type": true, "ControlTerms.object_type": true, "readyz status": true,
 }
 
 func eachProperty(s *openapi3.SchemaRef, visit func(path string, s *openapi3.SchemaRef)) {

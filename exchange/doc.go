@@ -31,6 +31,7 @@
 //   - Account: a balance in the ledger; Entry: amounts that move between accounts, whose sum is zero for each asset.
 //   - Hold: a part of an account's balance that is reserved; Suspense: the account for money without a known owner.
 //   - Journal entry: what happened to the house's money outside of Kivuko, booked by two treasury officers.
+//   - Statement: a bank's list of the movements of an account of the house; Line: one of them; Match: what explains it.
 //   - Wallet: an address on a network and who owns it; Signer: the only process that opens its key.
 //   - Cold wallet: a wallet whose key is opened only on a machine without a network.
 //   - Counterpart wallet: the account of the same key on another network, where the address is written differently.

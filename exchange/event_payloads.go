@@ -77,45 +77,8 @@ func known(name string) EventField {
 
 // eventWords are the only values of a field whose words depend on the object; nil for other fields.
 func eventWords(object, field string) []string {
-	switch object + " " + field {
-	case "offer status":
-		return texts(OfferMachine.States())
-	case "webhook_endpoint status":
-		return texts(WebhookMachine.States())
-	case "order status_detail":
-		return OrderDetails()
-	case "transfer status_detail":
-		return TransferDetails()
-	case "transfer kind":
-		return texts([]TransferKind{InternalTransfer, ExternalTransfer})
-	case "payment_exception kind":
-		return texts(ExceptionKinds())
-	case "chain_deposit kind":
-		return texts(DepositKinds())
-	case "journal_entry kind":
-		return texts(JournalKinds())
-	case "control_change kind":
-		return texts(ControlKinds())
-	case "chain_payment purpose":
-		return texts([]ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForNonceAccount, ForNonceAdvance})
-	case "fx_quote purpose":
-		return texts([]QuotePurpose{QuoteForTransfer, QuoteForSale})
-	case "fee_profile scope":
-		return texts([]QuotePurpose{QuoteForTransfer, QuoteForSale})
-	case "order payment_method":
-		return []string{PaymentMethodMomo, PaymentMethodBank}
-	case "wallet owner_type":
-		return texts([]OwnerType{OwnerCustomer, OwnerTreasury, OwnerMerchant, OwnerSubMerchant})
-	case "wallet type":
-		return texts([]WalletType{Hot, Cold})
-	case "wallet custody":
-		return texts([]Custody{Custodial, Multisig})
-	case "order_payout rail":
-		return texts([]PayoutRail{PayoutByMomo, PayoutByBank})
-	case "payment_attempt object_type":
-		return texts(MomoObjectTypes())
-	case "refund rail":
-		return texts([]RefundRail{RefundByMomo, RefundOnChain})
+	if words := wordsOf[object+" "+field]; words != nil {
+		return words
 	}
 	for _, m := range machineEvents {
 		if m.object == object && field == "status" {
@@ -123,6 +86,31 @@ func eventWords(object, field string) []string {
 		}
 	}
 	return nil
+}
+
+var wordsOf = map[string][]string{
+	"offer status":                texts(OfferMachine.States()),
+	"webhook_endpoint status":     texts(WebhookMachine.States()),
+	"order status_detail":         OrderDetails(),
+	"transfer status_detail":      TransferDetails(),
+	"transfer kind":               texts([]TransferKind{InternalTransfer, ExternalTransfer}),
+	"payment_exception kind":      texts(ExceptionKinds()),
+	"chain_deposit kind":          texts(DepositKinds()),
+	"bank_statement status":       texts(StatementMachine.States()),
+	"bank_line status":            texts(LineMachine.States()),
+	"bank_line object_type":       LineObjects(),
+	"journal_entry kind":          texts(JournalKinds()),
+	"control_change kind":         texts(ControlKinds()),
+	"chain_payment purpose":       texts([]ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForNonceAccount, ForNonceAdvance}),
+	"fx_quote purpose":            texts([]QuotePurpose{QuoteForTransfer, QuoteForSale}),
+	"fee_profile scope":           texts([]QuotePurpose{QuoteForTransfer, QuoteForSale}),
+	"order payment_method":        {PaymentMethodMomo, PaymentMethodBank},
+	"wallet owner_type":           texts([]OwnerType{OwnerCustomer, OwnerTreasury, OwnerMerchant, OwnerSubMerchant}),
+	"wallet type":                 texts([]WalletType{Hot, Cold}),
+	"wallet custody":              texts([]Custody{Custodial, Multisig}),
+	"order_payout rail":           texts([]PayoutRail{PayoutByMomo, PayoutByBank}),
+	"payment_attempt object_type": texts(MomoObjectTypes()),
+	"refund rail":                 texts([]RefundRail{RefundByMomo, RefundOnChain}),
 }
 
 // eventMeans are the meanings of fields that differ between objects.
@@ -162,7 +150,7 @@ var payloadOf = map[string]string{
 	"chain_payment.draft_lapsed": "id draft_id tx_hash nonce nonce_account",
 	"chain_payment.withdrawn":    "id draft_id tx_hash nonce nonce_account",
 	"order_payout":               "order_id rail amount currency phone_number status receipt refused_code version",
-	"payment_exception":          "id kind status order_id? receipt amount currency version",
+	"payment_exception":          "id kind status order_id? statement_line_id? receipt amount currency version",
 	"refund":                     "id rail order_id? exception_id? amount currency status detail receipt network~ address~ phone_number~ version",
 	"chain_deposit":              "id network tx_hash index from_address to_address asset amount wallet_id? kind status block block_id version",
 	"float_move":                 "id amount currency status asked_by code receipt settled_by? version",
@@ -172,7 +160,9 @@ var payloadOf = map[string]string{
 	"reconciliation_difference":  "id network wallet_id asset status ledger chain block exception_id? runs version",
 	"control_change":             "id kind subject_id? was change proposed_by expires_at status decided_by? note",
 	"bank_account":               "id bank_name bank_code branch swift_code account_name account_number currency is_active",
-	"journal_entry":              "id kind bank_account_id? float_account? amount currency value_date corrects? note proposed_by confirmed_by",
+	"bank_statement":             "id bank_account_id reference from_day to_day opening_balance closing_balance lines new_lines status ledger? difference? unexplained? version",
+	"bank_line":                  "id bank_account_id statement_id reference side amount currency value_date status object_type? object_id? matched_by? version",
+	"journal_entry":              "id kind bank_account_id? float_account? amount currency value_date statement_line_id? corrects? note proposed_by confirmed_by",
 	"freeze":                     "id note pulled_by",
 	"bank_confirmation":          "id order_id officer_id amount currency reference paid_on",
 	"deposit_cursor":             "network block block_id",
@@ -209,6 +199,7 @@ var eventFields = map[string]EventField{
 	"chain":                {Value: EventAmount, Means: "The balance on the chain."},
 	"change":               {Value: EventTerms, Means: "The terms after the change."},
 	"closes_at":            {Value: EventTime, Means: "When the transaction must be back."},
+	"closing_balance":      {Value: EventAmount, Means: "The closing balance of the statement."},
 	"code":                 {Value: EventText, Means: "The operator's result code, empty before there is one."},
 	"compared":             {Value: EventNumber, Means: "How many balances were compared."},
 	"confirmed_by":         {Value: EventID, Means: "The officer who confirmed it."},
@@ -221,6 +212,7 @@ var eventFields = map[string]EventField{
 	"decided_by":           {Value: EventID, Means: "The officer who confirmed or rejected it."},
 	"deferred":             {Value: EventNumber, Means: "How many balances could not be compared yet."},
 	"detail":               {Value: EventText, Means: "What it waits for or why it ended, empty for nothing."},
+	"difference":           {Value: EventAmount, Means: "How far the bank's balance is above that of the ledger."},
 	"differences":          {Value: EventNumber, Means: "How many balances differ."},
 	"direction":            {Value: EventText, Means: "Whether money is collected or paid out.", Words: []string{string(Collection), string(Payout)}},
 	"draft_id":             {Value: EventID, Means: "The unsigned transaction."},
@@ -234,7 +226,15 @@ var eventFields = map[string]EventField{
 	"fixed":                {Value: EventAmount, Means: "The part of the fee that does not depend on the amount."},
 	"float_account":        {Value: EventText, Means: "The account of the house at the mobile money operator.", Words: []string{FloatWorking, FloatUtility}},
 	"from":                 {Value: EventText, Means: "The sending address, as the network shows it."},
+	"from_day":             {Value: EventText, Means: "The first day, as YYYY-MM-DD."},
+	"lines":                {Value: EventNumber, Means: "How many lines it has."},
+	"matched_by":           {Value: EventID, Means: "The officer who named what explains it."},
+	"new_lines":            {Value: EventNumber, Means: "How many lines no earlier statement had."},
+	"opening_balance":      {Value: EventAmount, Means: "The opening balance of the statement."},
 	"payment_id":           {Value: EventID, Means: "The payment of ours."},
+	"side":                 {Value: EventText, Means: "Whether the money came in (credit) or went out (debit).", Words: texts([]StatementSide{SideCredit, SideDebit})},
+	"statement_id":         {Value: EventID, Means: "The statement."},
+	"statement_line_id":    {Value: EventID, Means: "The line of a bank's statement."},
 	"to":                   {Value: EventText, Means: "The receiving address, as the network shows it."},
 	"from_address":         {Value: EventText, Means: "The sending address."},
 	"from_wallet_id":       {Value: EventID, Means: "The sending wallet."},
@@ -293,6 +293,7 @@ var eventFields = map[string]EventField{
 	"replaces":             {Value: EventID, Means: "The rate that it replaces."},
 	"requested_by":         {Value: EventID, Means: "Who asked for it."},
 	"idle_rest_seconds":    {Value: EventNumber, Means: "For how many seconds an address rests after an order to which nothing came, if that is less."},
+	"to_day":               {Value: EventText, Means: "The last day, as YYYY-MM-DD."},
 	"user_percent":         {Value: EventNumber, Means: "How much of the pool the sales of unverified users may use."},
 	"rest_seconds":         {Value: EventNumber, Means: "For how many seconds an address rests after an order."},
 	"result_class":         {Value: EventText, Means: "The meaning of the result, empty where the code has none.", Words: texts(OutcomeClasses())},
@@ -314,6 +315,7 @@ var eventFields = map[string]EventField{
 	"tx_hash":              {Value: EventText, Means: "The transaction, empty before there is one."},
 	"type":                 {Value: EventText, Means: "The type of the wallet."},
 	"usdt_amount":          {Value: EventAmount, Means: "The amount of the offer, in its asset."},
+	"unexplained":          {Value: EventAmount, Means: "The part of the difference that comes from lines that nothing explained then."},
 	"user_id":              {Value: EventID, Means: "The account."},
 	"valid_from":           {Value: EventTime, Means: "From when it applies."},
 	"value":                {Value: EventAmount, Means: "The value in shillings."},

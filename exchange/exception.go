@@ -41,6 +41,7 @@ const (
 	ExcRefunded   ExceptionStatus = "refunded"
 	ExcCredited   ExceptionStatus = "credited"
 	ExcWrittenOff ExceptionStatus = "written_off"
+	ExcMatched    ExceptionStatus = "matched" // its statement line is explained after all
 )
 
 // ExceptionMachine governs payment exceptions.
@@ -54,8 +55,10 @@ var ExceptionMachine = Machine[ExceptionStatus]{
 		{ExcRefunding, ExcRefunded, ByFlow, "the refund completed"},
 		{ExcOpen, ExcCredited, ByOperator, "credited to an account"},
 		{ExcOpen, ExcWrittenOff, ByOperator, "written off with a reason"},
+		{ExcOpen, ExcMatched, ByFlow, "what explains its statement line came later"},
+		{ExcOpen, ExcMatched, ByOperator, "an officer names what explains its statement line"},
 	},
-	Final: []ExceptionStatus{ExcAccepted, ExcRefunded, ExcCredited, ExcWrittenOff},
+	Final: []ExceptionStatus{ExcAccepted, ExcRefunded, ExcCredited, ExcWrittenOff, ExcMatched},
 }
 
 // PaymentException is money that does not fit. It arrived, or left (ExcPaidTwice), or is a difference between the ledger and
@@ -66,6 +69,7 @@ type PaymentException struct {
 	Status    ExceptionStatus
 	OrderID   uuid.UUID
 	AttemptID uuid.UUID // the collection that brought it, or the payout that sent it
+	LineID    uuid.UUID // the line of a bank's statement that is about it
 	Receipt   string
 	Amount    money.Amount
 	Place     ExceptionPlace // of crypto, filled for views read by users; otherwise zero
@@ -73,6 +77,30 @@ type PaymentException struct {
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	Version   int64
+}
+
+// Rail is the way that the money of a payment exception took.
+type Rail string
+
+// The rails.
+const (
+	RailMomo  Rail = "momo"
+	RailBank  Rail = "bank"
+	RailChain Rail = "chain"
+)
+
+// Rails lists the rails.
+func Rails() []Rail { return []Rail{RailMomo, RailBank, RailChain} }
+
+// Rail is the way that the money took.
+func (x PaymentException) Rail() Rail {
+	switch {
+	case x.LineID != uuid.Nil:
+		return RailBank
+	case x.Amount.Asset() == money.KES:
+		return RailMomo
+	}
+	return RailChain
 }
 
 // ExceptionPlace is where the crypto of an exception is, and how it arrived. A difference between the ledger and a chain has

@@ -65,6 +65,14 @@ const (
 	SideDebit  StatementSide = "debit"
 )
 
+// Opposite is the other side.
+func (s StatementSide) Opposite() StatementSide {
+	if s == SideCredit {
+		return SideDebit
+	}
+	return SideCredit
+}
+
 // Side is the side of the bank account on which an entry of the kind is; "" when it does not touch the bank. That of a
 // correction depends on what it corrects.
 func (k JournalKind) Side() StatementSide {
@@ -100,13 +108,16 @@ type JournalEntry struct {
 	FloatAccount string    // FloatWorking or FloatUtility, where the kind moves float
 	Amount       money.Amount
 	ValueDate    time.Time // the day at midnight UTC
-	Corrects     uuid.UUID // the entry that a correction undoes, all of it
-	CorrectedBy  uuid.UUID // the correction of it, or zero
-	Note         string    // what proves it
-	ProposedBy   uuid.UUID
-	ConfirmedBy  uuid.UUID
-	ChangeID     uuid.UUID
-	BookedAt     time.Time
+	LineID       uuid.UUID // the statement line that was named as its evidence, or zero
+	// Corrects is the entry that a correction undoes, all of it. A correction that names a line is a movement of the bank's own.
+	// Without a line the corrected entry was a mistake: nothing moved, and the line that it was matched with is free again.
+	Corrects    uuid.UUID
+	CorrectedBy uuid.UUID // the correction of it, or zero
+	Note        string
+	ProposedBy  uuid.UUID
+	ConfirmedBy uuid.UUID
+	ChangeID    uuid.UUID
+	BookedAt    time.Time
 }
 
 // Key is the key of its ledger entry.
@@ -140,6 +151,14 @@ func (e JournalEntry) Lines(old JournalEntry) []Line {
 	case JournalCorrection:
 	}
 	return []Line{Debit(to, e.Amount), Credit(from, e.Amount)}
+}
+
+// Side is the side of the bank account on which the entry is. old is the entry that a correction undoes.
+func (e JournalEntry) Side(old JournalEntry) StatementSide {
+	if side := old.Kind.Side(); e.Kind == JournalCorrection && side != "" {
+		return side.Opposite()
+	}
+	return e.Kind.Side()
 }
 
 // MaxJournalNote is the most characters of the note of a journal entry.

@@ -82,8 +82,10 @@ const (
 	ActWriteBankAccounts    Action = "bank_accounts.write"
 	ActReadJournal          Action = "journal.read"
 	ActBookJournal          Action = "journal.book" // with another treasury officer
-	ActFreeze               Action = "freeze.pull"  // and read it
-	ActLiftFreeze           Action = "freeze.lift"  // with a second officer
+	ActReadStatements       Action = "statements.read"
+	ActMatchLines           Action = "statements.match"
+	ActFreeze               Action = "freeze.pull" // and read it
+	ActLiftFreeze           Action = "freeze.lift" // with a second officer
 )
 
 type grants map[Role]Scope
@@ -211,6 +213,8 @@ var policy = map[Action]grants{
 	ActWriteBankAccounts: {RoleAdmin: ScopeAny},
 	ActReadJournal:       {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActBookJournal:       {RoleTreasury: ScopeAny},
+	ActReadStatements:    {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActMatchLines:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActFreeze:            {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
 	ActLiftFreeze:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
@@ -240,7 +244,7 @@ var moving = map[Action]bool{
 	ActOperateFlows: true, ActConfirmBank: true, ActProvisionWallets: true, ActReopenNonceSequences: true, ActWriteEscrow: true, ActSettleExceptions: true,
 	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteWebhooks: true,
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
-	ActWriteBankAccounts: true, ActBookJournal: true,
+	ActWriteBankAccounts: true, ActBookJournal: true, ActMatchLines: true,
 }
 
 // ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data elsewhere.

@@ -56,6 +56,9 @@ func (s *Store) DecideException(ctx context.Context, d exchange.ExceptionDecisio
 			mine, err := t.decidedBefore(ctx, x, d)
 			return outcome{x, mine}, none, err
 		}
+		if err := t.decidableLine(ctx, x, by.UserID); err != nil {
+			return outcome{}, none, err
+		}
 		books, err := t.settling(ctx, x, d)
 		if err != nil {
 			return outcome{}, none, err
@@ -106,7 +109,7 @@ type settlement struct {
 func checkDecision(d exchange.ExceptionDecision) error {
 	switch d.Verdict {
 	case exchange.ExcAccepted, exchange.ExcWrittenOff, exchange.ExcCredited:
-	case exchange.ExcOpen, exchange.ExcRefunding, exchange.ExcRefunded:
+	case exchange.ExcOpen, exchange.ExcRefunding, exchange.ExcRefunded, exchange.ExcMatched:
 		return exchange.Errorf(exchange.CodeStateConflict, "An exception can't be settled as %s.", d.Verdict)
 	}
 	return require(d.Reason != "" && len([]rune(d.Reason)) <= exchange.MaxExceptionReason, "/note", "required", "must say why, in at most 500 characters")
@@ -172,6 +175,31 @@ func (t unitTx) stillOpen(ctx context.Context, x exchange.PaymentException) erro
 	}
 	return exchange.Errorf(exchange.CodeStateConflict,
 		"The crypto of the refund has not left. Settle the order with the payout's receipt; then nothing was paid twice.")
+}
+
+const readImporter = `
+SELECT l.side, s.imported_by FROM bank_lines l JOIN bank_statements s ON s.id = l.statement_id WHERE l.id = $1`
+
+// decidableLine refuses a decision about money that left a bank account, because only what it was for settles it, and one by the
+// officer who imported the bank's statement: alone nobody turns a line into somebody's money. The database refuses it too.
+func (t unitTx) decidableLine(ctx context.Context, x exchange.PaymentException, by uuid.UUID) error {
+	if x.LineID == uuid.Nil {
+		return nil
+	}
+	var l struct {
+		Side       exchange.StatementSide
+		ImportedBy uuid.UUID
+	}
+	if err := t.Get(ctx, &l, readImporter, x.LineID); err != nil {
+		return err
+	}
+	switch {
+	case l.Side == exchange.SideDebit:
+		return exchange.Errorf(exchange.CodeStateConflict, "The money has left the bank account. Match the statement line with what it was for, or book that.")
+	case l.ImportedBy == by:
+		return exchange.Errorf(exchange.CodeForbidden, "You imported the bank's statement. Another officer has to decide.")
+	}
+	return nil
 }
 
 // place is where an exception's crypto lies.

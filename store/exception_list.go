@@ -20,24 +20,26 @@ type ExceptionFilter struct {
 	OrderID uuid.UUID
 	// AttemptID is the prompt or payout of the money.
 	AttemptID uuid.UUID
+	LineID    uuid.UUID     // the line of a bank's statement that is about it
+	Rail      exchange.Rail // the way that the money took
 	// CreatedFrom is inclusive and CreatedTo exclusive; zero is open.
 	CreatedFrom, CreatedTo time.Time
 	ID                     uuid.UUID
 	View                   *View // restricts to exceptions of the view's orders; nil is all
 }
 
-const exceptionColumns = `id, kind, status, order_id, attempt_id, receipt, amount||' '||asset AS amount, NULL AS place, note, created_at, updated_at, version`
+const exceptionColumns = `id, kind, status, order_id, attempt_id, line_id, receipt, amount||' '||asset AS amount, NULL AS place, note, created_at, updated_at, version`
 
 func exceptionSnapshot(x exchange.PaymentException) map[string]any {
 	return map[string]any{
-		"id": x.ID, "kind": x.Kind, "status": x.Status, "order_id": nullID(x.OrderID), "receipt": x.Receipt, "amount": x.Amount.String(),
+		"id": x.ID, "kind": x.Kind, "status": x.Status, "order_id": nullID(x.OrderID), "statement_line_id": nullID(x.LineID), "receipt": x.Receipt, "amount": x.Amount.String(),
 		"currency": x.Amount.Asset(), "version": x.Version,
 	}
 }
 
 const insertException = `
-INSERT INTO payment_exceptions (id, kind, status, order_id, attempt_id, receipt, asset, amount, note, created_at, updated_at)
-VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, '', $8, $8) RETURNING ` + exceptionColumns
+INSERT INTO payment_exceptions (id, kind, status, order_id, attempt_id, line_id, receipt, asset, amount, note, created_at, updated_at)
+VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, $8, '', $9, $9) RETURNING ` + exceptionColumns
 
 // openException opens an exception that its owner, if any, may read.
 func (t unitTx) openException(ctx context.Context, owner uuid.UUID, x exchange.PaymentException) (exchange.PaymentException, error) {
@@ -45,7 +47,7 @@ func (t unitTx) openException(ctx context.Context, owner uuid.UUID, x exchange.P
 	if err != nil {
 		return x, err
 	}
-	err = t.Get(ctx, &x, insertException, id, x.Kind, nullID(x.OrderID), nullID(x.AttemptID), x.Receipt, x.Amount.Asset(), x.Amount.Decimal(), t.s.now())
+	err = t.Get(ctx, &x, insertException, id, x.Kind, nullID(x.OrderID), nullID(x.AttemptID), nullID(x.LineID), x.Receipt, x.Amount.Asset(), x.Amount.Decimal(), t.s.now())
 	if err != nil {
 		return x, err
 	}
@@ -122,6 +124,11 @@ func (t unitTx) lockedException(ctx context.Context, id uuid.UUID) (exchange.Pay
 	return readOne[exchange.PaymentException](ctx, t, "payment exception", lockException, id)
 }
 
+// onRail are the conditions of rails; see exchange.PaymentException.Rail.
+var onRail = map[exchange.Rail]string{
+	exchange.RailBank: `line_id IS NOT NULL`, exchange.RailMomo: `line_id IS NULL AND asset = 'KES'`, exchange.RailChain: `asset <> 'KES'`,
+}
+
 // ListExceptions pages through the payment exceptions, newest first, with their number and the places of their crypto.
 func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) ([]exchange.PaymentException, int, error) {
 	var w where
@@ -133,6 +140,10 @@ func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) (
 	w.between("created_at", f.CreatedFrom, f.CreatedTo)
 	w.id("order_id", f.OrderID)
 	w.id("attempt_id", f.AttemptID)
+	w.id("line_id", f.LineID)
+	if of := onRail[f.Rail]; of != "" {
+		w.add(of)
+	}
 	all, total, err := readPage[exchange.PaymentException](ctx, s, "payment exception", list{columns: exceptionColumns, from: "payment_exceptions", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, err

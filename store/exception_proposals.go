@@ -51,6 +51,9 @@ func (s *Store) ProposeDecision(ctx context.Context, d exchange.ExceptionDecisio
 		if x.Status != exchange.ExcOpen {
 			return exchange.Errorf(exchange.CodeStateConflict, "The payment exception is already %s.", x.Status)
 		}
+		if err := t.decidableLine(ctx, x, by.UserID); err != nil {
+			return err
+		}
 		if _, err := t.settling(ctx, x, d); err != nil {
 			return err
 		}

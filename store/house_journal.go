@@ -15,7 +15,7 @@ import (
 // confirms it; the transaction of the confirmation books it.
 
 const journalColumns = `j.id, j.kind, j.bank_account_id AS bank_id, coalesce(j.float_account, '') AS float_account, j.amount||' '||j.asset AS amount, j.value_date,
-	j.corrects, (SELECT c.id FROM journal_entries c WHERE c.corrects = j.id) AS corrected_by, j.note, j.proposed_by, j.confirmed_by, j.change_id, j.booked_at`
+	j.line_id, j.corrects, (SELECT c.id FROM journal_entries c WHERE c.corrects = j.id) AS corrected_by, j.note, j.proposed_by, j.confirmed_by, j.change_id, j.booked_at`
 
 const readJournalEntry = `SELECT ` + journalColumns + ` FROM journal_entries j WHERE j.id = $1`
 
@@ -28,6 +28,7 @@ type journalTerms struct {
 	Amount        string               `json:"amount"`
 	Currency      money.Asset          `json:"currency"`
 	ValueDate     string               `json:"value_date"`
+	LineID        *uuid.UUID           `json:"statement_line_id"`
 	Corrects      *uuid.UUID           `json:"corrects"`
 	Note          string               `json:"note"`
 }
@@ -35,7 +36,7 @@ type journalTerms struct {
 func termsOfJournal(e exchange.JournalEntry) journalTerms {
 	terms := journalTerms{
 		ID: e.ID, Kind: e.Kind, BankAccountID: pointerTo(e.BankID), Amount: plain(e.Amount), Currency: e.Amount.Asset(), ValueDate: e.ValueDate.Format(time.DateOnly),
-		Corrects: pointerTo(e.Corrects), Note: e.Note,
+		LineID: pointerTo(e.LineID), Corrects: pointerTo(e.Corrects), Note: e.Note,
 	}
 	if e.FloatAccount != "" {
 		terms.FloatAccount = &e.FloatAccount
@@ -44,7 +45,7 @@ func termsOfJournal(e exchange.JournalEntry) journalTerms {
 }
 
 func (j journalTerms) entry() (exchange.JournalEntry, error) {
-	e := exchange.JournalEntry{ID: j.ID, Kind: j.Kind, BankID: idAt(j.BankAccountID), Corrects: idAt(j.Corrects), Note: j.Note}
+	e := exchange.JournalEntry{ID: j.ID, Kind: j.Kind, BankID: idAt(j.BankAccountID), LineID: idAt(j.LineID), Corrects: idAt(j.Corrects), Note: j.Note}
 	if j.FloatAccount != nil {
 		e.FloatAccount = *j.FloatAccount
 	}
@@ -68,12 +69,12 @@ func journalSnapshot(e exchange.JournalEntry) map[string]any {
 	terms := termsOfJournal(e)
 	return map[string]any{
 		"id": e.ID, "kind": e.Kind, "bank_account_id": terms.BankAccountID, "float_account": terms.FloatAccount, "amount": e.Amount.String(),
-		"currency": terms.Currency, "value_date": terms.ValueDate, "corrects": terms.Corrects, "note": e.Note, "proposed_by": e.ProposedBy, "confirmed_by": e.ConfirmedBy,
+		"currency": terms.Currency, "value_date": terms.ValueDate, "statement_line_id": terms.LineID, "corrects": terms.Corrects, "note": e.Note, "proposed_by": e.ProposedBy, "confirmed_by": e.ConfirmedBy,
 	}
 }
 
 // ProposeJournalEntry proposes an entry, which another treasury officer confirms. Of a correction only the id, the corrected
-// entry, the value date and the note count; the rest is that of the entry which it undoes. A repeated proposal returns the
+// entry, the value date and the evidence count; the rest is that of the entry which it undoes. A repeated proposal returns the
 // waiting one. CodeInvalid names what is wrong, CodeConflict when it is booked already. Whether the account has enough is asked
 // when it is confirmed.
 func (s *Store) ProposeJournalEntry(ctx context.Context, e exchange.JournalEntry, by exchange.Principal) (exchange.ControlChange, error) {
@@ -119,7 +120,32 @@ func (t unitTx) checkJournal(ctx context.Context, e exchange.JournalEntry) (full
 			return e, old, err
 		}
 	}
+	if e.LineID != uuid.Nil {
+		return e, old, t.checkEvidence(ctx, e, old)
+	}
 	return e, old, nil
+}
+
+// checkEvidence checks the statement line that an entry names.
+func (t unitTx) checkEvidence(ctx context.Context, e, old exchange.JournalEntry) error {
+	l, known, err := readFound[exchange.StatementLine](ctx, t, readLine, e.LineID)
+	if err != nil {
+		return err
+	}
+	refuse := func(ok bool, code, message string) {
+		if err == nil {
+			err = require(ok, "/statement_line_id", code, message)
+		}
+	}
+	refuse(known, "not_found", "must be a line of a bank's statement")
+	refuse(l.BankID == e.BankID, "mismatch", "must be a line of the entry's bank account")
+	refuse(l.Side == e.Side(old), "mismatch", "must be on the side of the account on which the entry is")
+	refuse(err != nil || l.Amount.Equal(e.Amount), "mismatch", "must have the amount of the entry")
+	refuse(l.ValueDate.Equal(e.ValueDate), "mismatch", "must have the value date of the entry")
+	if err == nil && (l.Status == exchange.LineMatched || l.Status == exchange.LineAside && l.ExceptionID == uuid.Nil) {
+		err = exchange.Errorf(exchange.CodeStateConflict, "The statement line is explained or decided already.")
+	}
+	return err
 }
 
 // correctedEntry reads an entry that can be corrected.
@@ -138,8 +164,8 @@ func (t unitTx) correctedEntry(ctx context.Context, id uuid.UUID) (exchange.Jour
 }
 
 const insertJournalEntry = `
-INSERT INTO journal_entries (id, kind, bank_account_id, float_account, asset, amount, value_date, corrects, note, proposed_by, confirmed_by, change_id, booked_at)
-VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+INSERT INTO journal_entries (id, kind, bank_account_id, float_account, asset, amount, value_date, line_id, corrects, note, proposed_by, confirmed_by, change_id, booked_at)
+VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
 
 // applyJournal books a confirmed entry.
 func (t unitTx) applyJournal(ctx context.Context, c exchange.ControlChange, by exchange.Principal) (exchange.Posting, error) {
@@ -157,7 +183,7 @@ func (t unitTx) applyJournal(ctx context.Context, c exchange.ControlChange, by e
 		return none, err
 	}
 	e.ProposedBy, e.ConfirmedBy, e.ChangeID = c.ProposedBy, by.UserID, c.ID
-	err = t.One(ctx, insertJournalEntry, e.ID, e.Kind, nullID(e.BankID), e.FloatAccount, e.Amount.Asset(), e.Amount.Decimal(), e.ValueDate, nullID(e.Corrects), e.Note,
+	err = t.One(ctx, insertJournalEntry, e.ID, e.Kind, nullID(e.BankID), e.FloatAccount, e.Amount.Asset(), e.Amount.Decimal(), e.ValueDate, nullID(e.LineID), nullID(e.Corrects), e.Note,
 		e.ProposedBy, e.ConfirmedBy, e.ChangeID, t.s.now())
 	if pg.Broke(err, "journal_entries_corrects_key") {
 		err = exchange.Wrap(exchange.CodeStateConflict, err, "The entry was corrected already.")
@@ -165,9 +191,18 @@ func (t unitTx) applyJournal(ctx context.Context, c exchange.ControlChange, by e
 	if err != nil {
 		return none, err
 	}
-	posting := exchange.Posting{Entries: []exchange.Entry{{
+	posting := exchange.Posting{}
+	if e.LineID != uuid.Nil {
+		posting, err = t.matchLine(ctx, e.LineID, exchange.LineOfJournal, e.ID, by)
+	} else if e.Corrects != uuid.Nil {
+		err = t.freeLine(ctx, e.Corrects, by)
+	}
+	if err != nil {
+		return none, err
+	}
+	posting.Entries = append(posting.Entries, exchange.Entry{
 		Key: e.Key(), Kind: "journal." + string(e.Kind), ObjectType: "journal_entry", ObjectID: e.ID, Lines: e.Lines(old),
-	}}}
+	})
 	return posting, t.record(ctx, auditEvent{by: by, object: "journal_entry", id: e.ID, name: "journal_entry.booked", after: journalSnapshot(e)})
 }
 

@@ -71,6 +71,8 @@ webhook_relay               r     ru     r     r      r       rl        -
 control_changes             riu   r      r     r      r       -         -
 bank_accounts               riu   r      r     r      r       -         -
 journal_entries             ri    r      r     r      r       -         -
+bank_statements             riu   ru     r     r      r       -         -
+bank_lines                  riu   ru     r     r      r       -         -
 valuations                  riu   r      r     r      r       -         -
 role_limits                 riu   r      r     r      r       -         -
 user_limits                 riu   r      r     r      r       -         -
@@ -157,6 +159,8 @@ var updatable = map[string]string{
 	"ledger_accounts":    "touched",
 	"holds":              "amount, status, updated_at",
 	"bank_accounts":      "account_name, bank_code, bank_name, branch, is_active, swift_code, updated_at, version",
+	"bank_statements":    "compared_at, fresh, ledger, status, unexplained, updated_at, version",
+	"bank_lines":         "matched_at, matched_by, object_id, object_type, status, updated_at, version",
 	"webhook_keys":       "expires_at",
 	"webhook_relay":      "cursor",
 	"fx_quotes":          "consumed_at, object_id, object_type, status, superseded_by, updated_at, version",

@@ -38,6 +38,7 @@ const (
 	TypeRepairParked      = "RepairParked"
 	TypeSealAudit         = "SealAudit"
 	TypeSweepFiles        = "SweepFiles"
+	TypeMatchStatements   = "MatchStatements"
 )
 
 // IDForm is the form of the ids of a type of flow, as "on-ramp:<order>".
@@ -122,6 +123,7 @@ func Flows() []Flow {
 		{TypeRepairParked, RepairParked, ""},
 		{TypeSealAudit, SealAudit, ""},
 		{TypeSweepFiles, SweepFiles, ""},
+		{TypeMatchStatements, MatchStatements, ""},
 	}
 }
 
@@ -214,6 +216,7 @@ var (
 	rates          *activities.Rates
 	relay          *activities.Relay
 	files          *activities.Files
+	house          *activities.House
 	momo           *activities.Momo
 	payouts        *activities.Payouts
 	refunds        *activities.Refunds
@@ -232,7 +235,7 @@ var (
 func Activities(queue string) []any {
 	switch {
 	case queue == QueueFlows:
-		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files}
+		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house}
 	case queue == QueueMomo:
 		return []any{momo, payouts, refunds, float, statement}
 	case queue == QueueWebhooks:

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"testing"
 	"time"
 
@@ -70,4 +72,43 @@ func Bank(t testing.TB, s *store.Store, m money.Amount) exchange.HouseBankAccoun
 	b := BankAccount(t, s)
 	Journal(t, s, exchange.JournalEntry{Kind: exchange.JournalCapitalIn, BankID: b.ID, Amount: m})
 	return b
+}
+
+// Statement imports a statement of a bank account that begins with nothing, by a new treasury officer, and settles its lines.
+func Statement(t testing.TB, s *store.Store, bank exchange.HouseBankAccount, lines ...exchange.StatementLine) exchange.BankStatement {
+	t.Helper()
+	ctx, by := t.Context(), PrincipalOf(User(t, s, exchange.RoleTreasury))
+	id := NewID(t)
+	sum := sha256.Sum256(id[:])
+	b := exchange.BankStatement{
+		ID: id, BankID: bank.ID, Format: exchange.StatementCSV, Digest: hex.EncodeToString(sum[:]), Reference: "S", AccountNumber: bank.AccountNumber,
+		From: lines[0].ValueDate, To: lines[0].ValueDate, Opening: money.Zero(bank.Currency), Closing: money.Zero(bank.Currency), Lines: len(lines),
+	}
+	for i, l := range lines {
+		lines[i].Number, lines[i].Copy, b.Closing = i+1, max(l.Copy, 1), b.Closing.Add(l.Signed())
+	}
+	b, err := s.BeginStatement(ctx, b, by)
+	if err == nil {
+		err = s.SaveStatementLines(ctx, b, lines)
+	}
+	if err == nil {
+		_, err = s.CloseStatement(ctx, b.ID, by)
+	}
+	for settled := 1; err == nil && settled > 0; {
+		settled, err = s.MatchLines(ctx)
+	}
+	if err == nil {
+		b, err = s.BankStatement(ctx, b.ID)
+	}
+	if err != nil {
+		t.Fatalf("seed a bank statement: %v", err)
+	}
+	return b
+}
+
+// Line is a line of a statement about money that came in on 2 March 2026.
+func Line(t testing.TB, reference string, m money.Amount) exchange.StatementLine {
+	t.Helper()
+	day := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	return exchange.StatementLine{BankReference: reference, ValueDate: day, BookedOn: day, Side: exchange.SideCredit, Amount: m, Reference: "rent", PartyName: "Jane Roe"}
 }

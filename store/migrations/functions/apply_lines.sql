@@ -30,7 +30,7 @@ BEGIN
         RAISE EXCEPTION 'the payout float has too little' USING ERRCODE = 'check_violation', CONSTRAINT = 'ledger_accounts_available';
     END IF;
     IF EXISTS (SELECT FROM new_lines l JOIN ledger_accounts a ON a.id = l.account_id JOIN ledger_entries e ON e.id = l.entry_id
-            WHERE a.kind = 'bank' AND e.kind NOT LIKE 'journal.%' AND NOT (e.kind = 'order.completed' AND l.amount < 0)) THEN
+            WHERE a.kind = 'bank' AND e.kind NOT LIKE 'journal.%' AND e.kind NOT LIKE 'bank\_line.%' AND NOT (e.kind = 'order.completed' AND l.amount < 0)) THEN
         RAISE EXCEPTION 'no such entry moves money at a bank' USING ERRCODE = 'KV002';
     END IF;
     RETURN NULL;

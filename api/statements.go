@@ -1,0 +1,147 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+func (s *server) statementRoutes() []route {
+	const statements, lines = treasuryPath + "/bank-statements", treasuryPath + "/statement-lines"
+	return []route{
+		{method: get, path: statements, action: exchange.ActReadStatements, limit: limitGeneral, handle: s.listStatements},
+		{method: get, path: statements + "/{id}", action: exchange.ActReadStatements, limit: limitGeneral, handle: showOne(s.Store.BankStatement, statementWire)},
+		{method: get, path: lines, action: exchange.ActReadStatements, limit: limitGeneral, handle: s.listStatementLines},
+		{method: get, path: lines + "/{id}", action: exchange.ActReadStatements, limit: limitGeneral, handle: showOne(s.Store.StatementLine, statementLineWire)},
+		{method: post, path: lines + "/{id}/match", action: exchange.ActMatchLines, limit: limitGeneral, key: keyOptional, handle: s.matchLine},
+	}
+}
+
+// wireStatement is a bank's statement of an account of the house.
+type wireStatement struct {
+	ID           uuid.UUID  `json:"id"`
+	BankID       uuid.UUID  `json:"bank_account_id"`
+	Format       string     `json:"format"`
+	SHA256       string     `json:"sha256"`
+	Reference    string     `json:"reference"`
+	FromDay      string     `json:"from_day"`
+	ToDay        string     `json:"to_day"`
+	Currency     string     `json:"currency"`
+	Opening      string     `json:"opening_balance"`
+	Closing      string     `json:"closing_balance"`
+	Lines        int        `json:"lines"`
+	Fresh        int        `json:"new_lines"`
+	Unmatched    int        `json:"unmatched_lines"`
+	Status       string     `json:"status"`
+	StatusDetail string     `json:"status_detail"`
+	Ledger       *string    `json:"ledger_balance"`
+	Difference   *string    `json:"difference"`
+	Unexplained  *string    `json:"unexplained"`
+	Gap          *string    `json:"gap"`
+	ImportedBy   uuid.UUID  `json:"imported_by"`
+	ComparedAt   *timestamp `json:"compared_at"`
+	CreatedAt    timestamp  `json:"created_at"`
+	UpdatedAt    timestamp  `json:"updated_at"`
+}
+
+func statementWire(b exchange.BankStatement) wireStatement {
+	w := wireStatement{
+		ID: b.ID, BankID: b.BankID, Format: string(b.Format), SHA256: b.Digest, Reference: b.Reference, FromDay: b.From.Format(time.DateOnly), ToDay: b.To.Format(time.DateOnly),
+		Currency: string(b.Opening.Asset()), Opening: b.Opening.String(), Closing: b.Closing.String(), Lines: b.Lines, Fresh: b.Fresh, Unmatched: b.Unmatched,
+		Status: string(b.Status), StatusDetail: b.WaitsFor(), ImportedBy: b.ImportedBy, ComparedAt: optTime(b.ComparedAt), CreatedAt: stamp(b.CreatedAt), UpdatedAt: stamp(b.UpdatedAt),
+	}
+	if b.Status == exchange.StatementCompared {
+		ledger, difference, unexplained := b.Ledger.String(), b.Difference.String(), b.Unexplained.String()
+		w.Ledger, w.Difference, w.Unexplained = &ledger, &difference, &unexplained
+	}
+	if b.Gap != nil {
+		gap := b.Gap.String()
+		w.Gap = &gap
+	}
+	return w
+}
+
+var statementStatuses = names(exchange.StatementMachine.States())
+
+func (s *server) listStatements(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	filter := store.StatementFilter{BankID: q.id("bank_account_id"), Status: exchange.StatementStatus(q.oneOf("status", statementStatuses...))}
+	if err := q.done(); err != nil {
+		return err
+	}
+	return listed(c, "bank_statements", page, statementWire)(s.Store.BankStatements(c.ctx, filter, page))
+}
+
+// wireStatementLine is a line of a bank's statement. Only staff see it.
+type wireStatementLine struct {
+	ID            uuid.UUID  `json:"id"`
+	StatementID   uuid.UUID  `json:"statement_id"`
+	BankID        uuid.UUID  `json:"bank_account_id"`
+	Number        int        `json:"number"`
+	BankReference string     `json:"bank_reference"`
+	ValueDate     string     `json:"value_date"`
+	BookedOn      string     `json:"booked_on"`
+	Side          string     `json:"side"`
+	Amount        string     `json:"amount"`
+	Currency      string     `json:"currency"`
+	Reference     *string    `json:"reference"`
+	PartyName     *string    `json:"party_name"`
+	PartyAccount  *string    `json:"party_account"`
+	Description   *string    `json:"description"`
+	Status        string     `json:"status"`
+	StatusDetail  string     `json:"status_detail"`
+	ObjectType    *string    `json:"object_type"`
+	ObjectID      *uuid.UUID `json:"object_id"`
+	MatchedBy     *uuid.UUID `json:"matched_by"`
+	MatchedAt     *timestamp `json:"matched_at"`
+	ExceptionID   *uuid.UUID `json:"payment_exception_id"`
+	CreatedAt     timestamp  `json:"created_at"`
+	UpdatedAt     timestamp  `json:"updated_at"`
+}
+
+func statementLineWire(l exchange.StatementLine) wireStatementLine {
+	return wireStatementLine{
+		ID: l.ID, StatementID: l.StatementID, BankID: l.BankID, Number: l.Number, BankReference: l.BankReference, ValueDate: l.ValueDate.Format(time.DateOnly),
+		BookedOn: l.BookedOn.Format(time.DateOnly), Side: string(l.Side), Amount: l.Amount.String(), Currency: string(l.Amount.Asset()), Reference: optText(l.Reference),
+		PartyName: optText(l.PartyName), PartyAccount: optText(l.PartyAccount), Description: optText(l.Description), Status: string(l.Status), StatusDetail: l.WaitsFor(),
+		ObjectType: optText(l.ObjectType), ObjectID: optID(l.ObjectID), MatchedBy: optID(l.MatchedBy), MatchedAt: optTime(l.MatchedAt), ExceptionID: optID(l.ExceptionID),
+		CreatedAt: stamp(l.CreatedAt), UpdatedAt: stamp(l.UpdatedAt),
+	}
+}
+
+var (
+	lineStatuses = names(exchange.LineMachine.States())
+	lineSides    = []string{string(exchange.SideCredit), string(exchange.SideDebit)}
+)
+
+func (s *server) listStatementLines(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	filter := store.LineFilter{
+		StatementID: q.id("statement_id"), BankID: q.id("bank_account_id"), Status: exchange.LineStatus(q.oneOf("status", lineStatuses...)),
+		Side: exchange.StatementSide(q.oneOf("side", lineSides...)), Reference: exchange.BankReference(q.text("reference", false)),
+		FromDay: q.day("from_day"), ToDay: q.day("to_day"),
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	return listed(c, "statement_lines", page, statementLineWire)(s.Store.StatementLines(c.ctx, filter, page))
+}
+
+// matchLine names what explains a line.
+func (s *server) matchLine(c *call) error {
+	id, f, err := c.idAndBody()
+	if err != nil {
+		return err
+	}
+	object, objectID := f.oneOf("object_type", true, exchange.LineObjects()...), f.id("object_id", true)
+	if err := f.done(); err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, statementLineWire)(s.Store.MatchLine(c.ctx, id, object, objectID, c.who))
+}

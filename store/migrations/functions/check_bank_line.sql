@@ -1,0 +1,24 @@
+-- A line is matched with an object that moved exactly its money at its bank, and with nothing while an officer has decided about
+-- it; it is freed when that object was a mistake, and is aside under an open exception.
+CREATE OR REPLACE FUNCTION check_bank_line() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    fits boolean;
+BEGIN
+    fits := CASE NEW.status
+        WHEN 'matched' THEN NOT EXISTS (SELECT FROM payment_exceptions x WHERE x.line_id = NEW.id AND x.status <> 'matched')
+            AND CASE NEW.object_type
+                WHEN 'journal_entry' THEN EXISTS (SELECT FROM journal_entries j WHERE j.id = NEW.object_id AND j.bank_account_id = NEW.bank_account_id
+                    AND j.asset = NEW.asset AND j.amount = NEW.amount AND journal_side(j) = NEW.side AND coalesce(j.line_id, NEW.id) = NEW.id)
+                WHEN 'bank_payout' THEN NEW.side = 'debit' AND EXISTS (SELECT FROM order_payouts p JOIN holds h ON h.id = p.hold_id JOIN ledger_accounts a ON a.id = h.account_id
+                    WHERE p.id = NEW.object_id AND p.rail = 'bank' AND p.status = 'completed' AND p.asset = NEW.asset AND p.amount = NEW.amount
+                        AND a.owner_id = NEW.bank_account_id AND (NEW.matched_by IS NOT NULL OR p.receipt IN (NEW.bank_reference, NEW.reference_code)))
+            END
+        WHEN 'new' THEN OLD.object_type = 'journal_entry'
+            AND EXISTS (SELECT FROM journal_entries c WHERE c.corrects = OLD.object_id AND c.line_id IS NULL)
+        ELSE EXISTS (SELECT FROM payment_exceptions x WHERE x.line_id = NEW.id AND x.status = 'open')
+    END;
+    IF NOT coalesce(fits, false) THEN
+        RAISE EXCEPTION 'line % can''t be %', NEW.id, NEW.status USING ERRCODE = 'KV002';
+    END IF;
+    RETURN NULL;
+END $$;

@@ -1,0 +1,18 @@
+-- The exception of a statement line has its amount. What came in is booked into suspense with it, and out of it when the line is
+-- matched. Anything else about it is an officer's decision, and not about money that went out.
+CREATE OR REPLACE FUNCTION check_line_exception() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    l bank_lines;
+BEGIN
+    SELECT * INTO STRICT l FROM bank_lines WHERE id = NEW.line_id;
+    IF (l.asset, l.amount) IS DISTINCT FROM (NEW.asset, NEW.amount)
+        OR (l.side = 'credit' AND NOT line_entry(NEW, 'aside'))
+        OR (l.side = 'credit' AND NEW.status = 'matched' AND NOT line_entry(NEW, 'matched'))
+        OR (NEW.status = 'matched' AND l.status <> 'matched') THEN
+        RAISE EXCEPTION 'exception % does not fit line %', NEW.id, l.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.status NOT IN ('open', 'matched') AND (l.side = 'debit' OR NOT EXISTS (SELECT FROM exception_decisions d WHERE d.exception_id = NEW.id AND d.verdict = NEW.status)) THEN
+        RAISE EXCEPTION 'no officer decided about exception %', NEW.id USING ERRCODE = 'KV006';
+    END IF;
+    RETURN NULL;
+END $$;
