@@ -49,6 +49,7 @@ type wireBankPayout struct {
 	StatusDetail  string             `json:"status_detail"`
 	Amount        string             `json:"amount"`
 	Currency      string             `json:"currency"`
+	BankID        *uuid.UUID         `json:"bank_account_id"`
 	Reference     string             `json:"payment_reference"` // to put on the payment
 	AccountName   string             `json:"beneficiary_account_name"`
 	AccountNumber string             `json:"beneficiary_account_number"`
@@ -70,7 +71,7 @@ func bankPayoutWire(b exchange.BankPayout) wireBankPayout {
 	payee := b.Order.Beneficiary
 	w := wireBankPayout{
 		OrderID: b.OrderID, Status: string(b.Status), StatusDetail: b.WaitsFor(), Amount: b.Amount.String(), Currency: string(b.Amount.Asset()),
-		Reference:   b.Order.PaymentReference,
+		BankID: optID(b.BankID), Reference: b.Order.PaymentReference,
 		AccountName: payee.AccountName, AccountNumber: payee.AccountNumber, BankName: payee.BankName, BankCode: optText(payee.BankCode),
 		BankBranch: optText(payee.BankBranch), BankAddress: optText(payee.BankAddress), SwiftCode: optText(payee.SwiftCode),
 		SenderName: optText(b.Order.SenderName), SenderCountry: optText(b.Order.SenderCountry), Second: b.SecondNeeded,

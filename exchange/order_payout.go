@@ -115,4 +115,5 @@ type BankPayout struct {
 	Order         Order
 	Confirmations []BankConfirmation // those that count, the oldest first
 	SecondNeeded  bool               // its amount needs two officers
+	BankID        uuid.UUID          // the account of the house that it is paid from; zero until its money is reserved
 }

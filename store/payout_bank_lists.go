@@ -43,6 +43,13 @@ func (s *Store) BankPayout(ctx context.Context, orderID uuid.UUID) (exchange.Ban
 const secondNeeded = `SELECT r.object_id FROM releases r WHERE r.purpose = 'payout' AND r.object_id = ANY ($1::uuid[]) AND r.ended_at IS NULL
     AND CASE WHEN r.passed_at IS NULL THEN release_officers(r, clock_timestamp()) ELSE r.officers END > 1`
 
+const readReservedAt = `
+SELECT p.id AS order_id, a.owner_id AS bank_id FROM order_payouts p JOIN holds h ON h.id = p.hold_id JOIN ledger_accounts a ON a.id = h.account_id AND a.kind = 'bank'
+WHERE p.id = ANY ($1::uuid[])`
+
+// reservedAt says at which account of the house the money of an order's payout is reserved, or was.
+type reservedAt struct{ OrderID, BankID uuid.UUID }
+
 // bankPayouts joins payouts with their orders and with the officers' confirmations.
 func (s *Store) bankPayouts(ctx context.Context, rows []exchange.OrderPayout) ([]exchange.BankPayout, error) {
 	ids := make([]uuid.UUID, len(rows))
@@ -61,6 +68,14 @@ func (s *Store) bankPayouts(ctx context.Context, rows []exchange.OrderPayout) ([
 	if err := s.db.All(ctx, &second, secondNeeded, pq.Array(ids)); err != nil {
 		return nil, translate(err, "payment by bank")
 	}
+	var reserved []reservedAt
+	if err := s.db.All(ctx, &reserved, readReservedAt, pq.Array(ids)); err != nil {
+		return nil, translate(err, "payment by bank")
+	}
+	banks := map[uuid.UUID]uuid.UUID{}
+	for _, r := range reserved {
+		banks[r.OrderID] = r.BankID
+	}
 	byID := map[uuid.UUID]exchange.Order{}
 	for _, o := range orders {
 		byID[o.ID] = o
@@ -68,7 +83,7 @@ func (s *Store) bankPayouts(ctx context.Context, rows []exchange.OrderPayout) ([
 	all := make([]exchange.BankPayout, len(rows))
 	for i, r := range rows {
 		all[i] = bankPayout(r, byID[r.OrderID], said)
-		all[i].SecondNeeded = slices.Contains(second, r.OrderID)
+		all[i].SecondNeeded, all[i].BankID = slices.Contains(second, r.OrderID), banks[r.OrderID]
 	}
 	return all, nil
 }

@@ -76,7 +76,7 @@ func TestOneOfficerPaysByBank(t *testing.T) {
 	t.Parallel()
 	x := banking(t)
 	x.wantBank(t, "300000", "1293")
-	if b := x.bankPayout(t, exchange.PayoutProcessing, exchange.WaitBank, 0); b.SecondNeeded || b.Amount.String() != "1293.00" {
+	if b := x.bankPayout(t, exchange.PayoutProcessing, exchange.WaitBank, 0); b.SecondNeeded || b.Amount.String() != "1293.00" || b.BankID != storetest.BankAccount(t, x.s).ID {
 		t.Errorf("to be paid is %+v", b)
 	}
 	c := x.word(t, storetest.User(t, x.s, exchange.RoleTreasury), "FT26325XYZ")
