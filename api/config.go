@@ -41,6 +41,7 @@ const (
 	writeTimeout     = 30 * time.Second
 	idleTimeout      = 60 * time.Second
 	uploadTimeout    = 3 * time.Minute // until a file has arrived and is stored
+	importTimeout    = 3 * time.Minute // until a bank's statement is stored
 	downloadTimeout  = 2 * time.Minute // until an answer was sent
 	sessionCacheLife = 5 * time.Second // for how long another process may still accept a revoked session
 	sessionCacheSize = 10_000

@@ -1,11 +1,15 @@
 package api
 
 import (
+	"context"
+	"encoding/hex"
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/google/uuid"
 
+	"kivuko/bank"
 	"kivuko/exchange"
 	"kivuko/store"
 )
@@ -14,6 +18,10 @@ func (s *server) statementRoutes() []route {
 	const statements, lines = treasuryPath + "/bank-statements", treasuryPath + "/statement-lines"
 	return []route{
 		{method: get, path: statements, action: exchange.ActReadStatements, limit: limitGeneral, handle: s.listStatements},
+		{
+			method: post, path: statements, action: exchange.ActImportStatements, limit: limitGeneral, key: keyRequired,
+			timeout: importTimeout, handle: s.importStatement,
+		},
 		{method: get, path: statements + "/{id}", action: exchange.ActReadStatements, limit: limitGeneral, handle: showOne(s.Store.BankStatement, statementWire)},
 		{method: get, path: lines, action: exchange.ActReadStatements, limit: limitGeneral, handle: s.listStatementLines},
 		{method: get, path: lines + "/{id}", action: exchange.ActReadStatements, limit: limitGeneral, handle: showOne(s.Store.StatementLine, statementLineWire)},
@@ -25,6 +33,7 @@ func (s *server) statementRoutes() []route {
 type wireStatement struct {
 	ID           uuid.UUID  `json:"id"`
 	BankID       uuid.UUID  `json:"bank_account_id"`
+	FileID       uuid.UUID  `json:"file_id"`
 	Format       string     `json:"format"`
 	SHA256       string     `json:"sha256"`
 	Reference    string     `json:"reference"`
@@ -50,7 +59,7 @@ type wireStatement struct {
 
 func statementWire(b exchange.BankStatement) wireStatement {
 	w := wireStatement{
-		ID: b.ID, BankID: b.BankID, Format: string(b.Format), SHA256: b.Digest, Reference: b.Reference, FromDay: b.From.Format(time.DateOnly), ToDay: b.To.Format(time.DateOnly),
+		ID: b.ID, BankID: b.BankID, FileID: b.FileID, Format: string(b.Format), SHA256: b.Digest, Reference: b.Reference, FromDay: b.From.Format(time.DateOnly), ToDay: b.To.Format(time.DateOnly),
 		Currency: string(b.Opening.Asset()), Opening: b.Opening.String(), Closing: b.Closing.String(), Lines: b.Lines, Fresh: b.Fresh, Unmatched: b.Unmatched,
 		Status: string(b.Status), StatusDetail: b.WaitsFor(), ImportedBy: b.ImportedBy, ComparedAt: optTime(b.ComparedAt), CreatedAt: stamp(b.CreatedAt), UpdatedAt: stamp(b.UpdatedAt),
 	}
@@ -144,4 +153,90 @@ func (s *server) matchLine(c *call) error {
 		return err
 	}
 	return answer(c, http.StatusOK, statementLineWire)(s.Store.MatchLine(c.ctx, id, object, objectID, c.who))
+}
+
+// statementFormats are the formats of statements by the types of their files.
+var statementFormats = map[exchange.FileType]exchange.StatementFormat{exchange.FileXML: exchange.StatementCAMT, exchange.FileCSV: exchange.StatementCSV}
+
+// importStatement takes the statement that an uploaded file has. A file that is known, under whatever name it was uploaded again,
+// gives its statement.
+func (s *server) importStatement(c *call) error {
+	if s.Files == nil {
+		return errNoFiles
+	}
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	b := exchange.BankStatement{ID: c.objectID, BankID: f.id("bank_account_id", true), FileID: f.id("file_id", true)}
+	if err := f.done(); err != nil {
+		return err
+	}
+	file, key, err := s.Store.ViewFile(c.ctx, c.view(), b.FileID, map[string]any{"by": "import"}, c.who)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		return exchange.Invalid(exchange.FieldError{Pointer: "/file_id", Code: "not_found", Message: "must be a file"})
+	}
+	if err != nil {
+		return err
+	}
+	if file.Purpose != exchange.FileBankStatement {
+		return exchange.Invalid(exchange.FieldError{Pointer: "/file_id", Code: "purpose", Message: "must be uploaded for the purpose bank_statement"})
+	}
+	b.Format, b.Digest = statementFormats[file.Type], hex.EncodeToString(file.SHA256)
+	open := func() (io.ReadCloser, error) {
+		content, err := s.Files.Open(c.ctx, exchange.FileRef{ID: file.ID, Purpose: file.Purpose}, key, 0)
+		if err != nil {
+			err = s.contentFault(file.ID, err)
+		}
+		return content, err
+	}
+	if b, err = s.takeStatement(c.ctx, b, open, c.who); err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, statementWire(b))
+}
+
+// takeStatement checks a statement file as a whole, and then stores its lines; open gives the file from its beginning. What was
+// interrupted is continued by another call with the same file, and a repeated one changes nothing.
+func (s *server) takeStatement(ctx context.Context, b exchange.BankStatement, open func() (io.ReadCloser, error), by exchange.Principal) (exchange.BankStatement, error) {
+	said, err := readStatement(open, b.Format, func(exchange.StatementLine) error { return nil })
+	if err != nil {
+		return b, err
+	}
+	said.ID, said.BankID, said.FileID, said.Digest = b.ID, b.BankID, b.FileID, b.Digest
+	known, err := s.Store.BeginStatement(ctx, said, by)
+	if err != nil || known.Status != exchange.StatementStoring {
+		return known, err
+	}
+	batch := make([]exchange.StatementLine, 0, store.StatementBatch)
+	save := func() error {
+		err := s.Store.SaveStatementLines(ctx, known, batch)
+		batch = batch[:0]
+		return err
+	}
+	_, err = readStatement(open, b.Format, func(l exchange.StatementLine) error {
+		if batch = append(batch, l); len(batch) < store.StatementBatch {
+			return nil
+		}
+		return save()
+	})
+	if err == nil {
+		err = save()
+	}
+	if err != nil {
+		return known, err
+	}
+	return s.Store.CloseStatement(ctx, known.ID, by)
+}
+
+func readStatement(open func() (io.ReadCloser, error), format exchange.StatementFormat, take bank.Take) (exchange.BankStatement, error) {
+	file, err := open()
+	if err != nil {
+		return exchange.BankStatement{}, err
+	}
+	b, err := bank.Read(file, format, take)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	return b, err
 }

@@ -87,6 +87,7 @@ func LineObjects() []string { return []string{LineOfJournal, LineOfPayout} }
 type BankStatement struct {
 	ID            uuid.UUID
 	BankID        uuid.UUID
+	FileID        uuid.UUID
 	Format        StatementFormat
 	Digest        string // SHA-256 of the file, in hex
 	Reference     string // the bank's

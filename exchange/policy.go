@@ -83,6 +83,7 @@ const (
 	ActReadJournal          Action = "journal.read"
 	ActBookJournal          Action = "journal.book" // with another treasury officer
 	ActReadStatements       Action = "statements.read"
+	ActImportStatements     Action = "statements.import"
 	ActMatchLines           Action = "statements.match"
 	ActFreeze               Action = "freeze.pull" // and read it
 	ActLiftFreeze           Action = "freeze.lift" // with a second officer
@@ -214,6 +215,7 @@ var policy = map[Action]grants{
 	ActReadJournal:       {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActBookJournal:       {RoleTreasury: ScopeAny},
 	ActReadStatements:    {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActImportStatements:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActMatchLines:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActFreeze:            {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
 	ActLiftFreeze:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
@@ -244,7 +246,7 @@ var moving = map[Action]bool{
 	ActOperateFlows: true, ActConfirmBank: true, ActProvisionWallets: true, ActReopenNonceSequences: true, ActWriteEscrow: true, ActSettleExceptions: true,
 	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteWebhooks: true,
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
-	ActWriteBankAccounts: true, ActBookJournal: true, ActMatchLines: true,
+	ActWriteBankAccounts: true, ActBookJournal: true, ActImportStatements: true, ActMatchLines: true,
 }
 
 // ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data elsewhere.

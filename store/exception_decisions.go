@@ -177,27 +177,27 @@ func (t unitTx) stillOpen(ctx context.Context, x exchange.PaymentException) erro
 		"The crypto of the refund has not left. Settle the order with the payout's receipt; then nothing was paid twice.")
 }
 
-const readImporter = `
-SELECT l.side, s.imported_by FROM bank_lines l JOIN bank_statements s ON s.id = l.statement_id WHERE l.id = $1`
+const readImporters = `
+SELECT l.side, s.imported_by, f.uploaded_by FROM bank_lines l JOIN bank_statements s ON s.id = l.statement_id JOIN files f ON f.id = s.file_id WHERE l.id = $1`
 
-// decidableLine refuses a decision about money that left a bank account, because only what it was for settles it, and one by the
-// officer who imported the bank's statement: alone nobody turns a line into somebody's money. The database refuses it too.
+// decidableLine refuses a decision about money that left a bank account, because only what it was for settles it, and one by an
+// officer who uploaded or imported the bank's statement: alone nobody turns a line into somebody's money. The database refuses it too.
 func (t unitTx) decidableLine(ctx context.Context, x exchange.PaymentException, by uuid.UUID) error {
 	if x.LineID == uuid.Nil {
 		return nil
 	}
 	var l struct {
-		Side       exchange.StatementSide
-		ImportedBy uuid.UUID
+		Side                   exchange.StatementSide
+		ImportedBy, UploadedBy uuid.UUID
 	}
-	if err := t.Get(ctx, &l, readImporter, x.LineID); err != nil {
+	if err := t.Get(ctx, &l, readImporters, x.LineID); err != nil {
 		return err
 	}
 	switch {
 	case l.Side == exchange.SideDebit:
 		return exchange.Errorf(exchange.CodeStateConflict, "The money has left the bank account. Match the statement line with what it was for, or book that.")
-	case l.ImportedBy == by:
-		return exchange.Errorf(exchange.CodeForbidden, "You imported the bank's statement. Another officer has to decide.")
+	case l.ImportedBy == by || l.UploadedBy == by:
+		return exchange.Errorf(exchange.CodeForbidden, "You brought the bank's statement in. Another officer has to decide.")
 	}
 	return nil
 }

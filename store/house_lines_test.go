@@ -1,9 +1,9 @@
 package store_test
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -41,8 +41,8 @@ func (d desk) statement(t *testing.T, opening string, lines ...exchange.Statemen
 	for _, l := range lines {
 		b.Closing, file = b.Closing.Add(l.Signed()), file+fmt.Sprint(l.Key())
 	}
-	sum := sha256.Sum256([]byte(file))
-	b.Digest = hex.EncodeToString(sum[:])
+	f := storetest.StatementFile(t, d.s, d.one, []byte(file))
+	b.FileID, b.Digest = f.ID, hex.EncodeToString(f.SHA256)
 	return b
 }
 
@@ -404,6 +404,54 @@ func TestStatementsOverlap(t *testing.T) {
 	next.From, next.To = march.AddDate(0, 0, 3), march.AddDate(0, 0, 3)
 	if next, err = d.s.BeginStatement(ctx, next, d.one); err != nil || next.Gap == nil || next.Gap.String() != "10.00" {
 		t.Errorf("after missing days %+v, %v", next, err)
+	}
+}
+
+// A statement is what its file says, and the file is kept because of it.
+func TestStatementsHaveTheirFiles(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for name, change := range map[string]func(*exchange.BankStatement){
+		"another digest": func(b *exchange.BankStatement) { b.Digest = strings.Repeat("0", 64) },
+		"another format": func(b *exchange.BankStatement) { b.Format = exchange.StatementCAMT },
+		"another file":   func(b *exchange.BankStatement) { b.FileID = storetest.StatementFile(t, d.s, d.one, []byte("other")).ID },
+	} {
+		b := d.statement(t, "1000")
+		change(&b)
+		if _, err := d.s.BeginStatement(t.Context(), b, d.one); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	b := d.imports(t, "1000")
+	var uses int
+	err := storetest.Owner(t, d.s).QueryRowContext(t.Context(), `SELECT count(*) FROM file_uses WHERE object_type = 'bank_statement' AND object_id = $1 AND file_id = $2`, b.ID, b.FileID).Scan(&uses)
+	if err != nil || uses != 1 {
+		t.Errorf("its file has %d uses, %v", uses, err)
+	}
+
+	// One has uploaded the file, another has imported it: neither decides about its lines.
+	line := moved("IN1", "5")
+	line.Number = 1
+	of, err := d.s.BeginStatement(t.Context(), d.statement(t, "1000", line), d.admin)
+	if err == nil {
+		err = d.s.SaveStatementLines(t.Context(), of, []exchange.StatementLine{line})
+	}
+	if err == nil {
+		_, err = d.s.CloseStatement(t.Context(), of.ID, d.admin)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.settle(t)
+	credit := exchange.ExceptionDecision{
+		ID: storetest.NewID(t), ExceptionID: d.line(t, "IN1").ExceptionID, Verdict: exchange.ExcCredited, MerchantID: storetest.User(t, d.s, exchange.RoleVendor).ID, Reason: "a top-up",
+	}
+	for _, by := range []exchange.Principal{d.one, d.admin} {
+		_, _, err := d.s.DecideException(t.Context(), credit, by)
+		wantFault(t, err, exchange.CodeForbidden)
+	}
+	if _, _, err := d.s.DecideException(t.Context(), credit, d.two); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // Banks' statements. A file is checked as a whole before anything of it is stored. Then its lines are stored in batches, each line
 // once whatever statements show it, so that storing may be interrupted and repeated; those that are stored count already. Matching is the work of the flows (house_lines.go).
 
-const statementColumns = `s.id, s.bank_account_id AS bank_id, s.format, s.digest, s.reference, '' AS account_number, s.from_day AS "from", s.to_day AS "to",
+const statementColumns = `s.id, s.bank_account_id AS bank_id, s.file_id, s.format, s.digest, s.reference, '' AS account_number, s.from_day AS "from", s.to_day AS "to",
 	s.opening||' '||s.asset AS opening, s.closing||' '||s.asset AS closing, s.lines, s.fresh, s.status, s.imported_by, s.created_at, s.updated_at,
 	coalesce(s.ledger, 0)||' '||s.asset AS ledger, coalesce(s.closing - s.ledger, 0)||' '||s.asset AS difference, coalesce(s.unexplained, 0)||' '||s.asset AS unexplained,
 	s.compared_at, (SELECT count(*) FROM bank_lines l JOIN payment_exceptions x ON x.line_id = l.id AND x.status = 'open' WHERE l.statement_id = s.id AND l.status = 'aside') AS unmatched,
@@ -27,7 +27,7 @@ const readStatementByFile = `SELECT ` + statementColumns + ` FROM bank_statement
 
 func statementSnapshot(b exchange.BankStatement) map[string]any {
 	snapshot := map[string]any{
-		"id": b.ID, "bank_account_id": b.BankID, "reference": b.Reference, "from_day": b.From.Format(time.DateOnly), "to_day": b.To.Format(time.DateOnly),
+		"id": b.ID, "bank_account_id": b.BankID, "file_id": b.FileID, "reference": b.Reference, "from_day": b.From.Format(time.DateOnly), "to_day": b.To.Format(time.DateOnly),
 		"opening_balance": b.Opening.String(), "closing_balance": b.Closing.String(), "lines": b.Lines, "new_lines": b.Fresh, "status": b.Status,
 		"ledger": nil, "difference": nil, "unexplained": nil, "version": b.Version,
 	}
@@ -38,16 +38,19 @@ func statementSnapshot(b exchange.BankStatement) map[string]any {
 }
 
 const insertStatement = `
-INSERT INTO bank_statements (id, bank_account_id, format, digest, reference, from_day, to_day, asset, opening, closing, lines, status, imported_by, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'storing', $12, $13, $13) ON CONFLICT (bank_account_id, digest) DO NOTHING`
+INSERT INTO bank_statements (id, bank_account_id, format, digest, reference, from_day, to_day, asset, opening, closing, lines, status, imported_by, created_at, updated_at, file_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'storing', $12, $13, $13, $14) ON CONFLICT (bank_account_id, digest) DO NOTHING`
 
 // BeginStatement writes down a statement that was checked, before its lines are stored. A file that is known returns its statement,
 // whoever sent it: one that is still being stored is to be continued. CodeInvalid when it is not about the account.
 func (s *Store) BeginStatement(ctx context.Context, b exchange.BankStatement, by exchange.Principal) (exchange.BankStatement, error) {
 	var known exchange.BankStatement
 	err := s.inTx(ctx, "bank statement", func(t unitTx) error {
-		account, err := readOne[exchange.HouseBankAccount](ctx, t, "bank account", readBankAccount, b.BankID)
+		account, ours, err := readFound[exchange.HouseBankAccount](ctx, t, readBankAccount, b.BankID)
 		if err != nil {
+			return err
+		}
+		if err := require(ours, "/bank_account_id", "not_found", "must be a bank account of the house"); err != nil {
 			return err
 		}
 		if err := require(account.AccountNumber == b.AccountNumber, "/statement/account", "mismatch", "must be the number of the bank account, "+account.AccountNumber); err != nil {
@@ -56,8 +59,12 @@ func (s *Store) BeginStatement(ctx context.Context, b exchange.BankStatement, by
 		if err := require(account.Currency == b.Opening.Asset(), "/statement/currency", "mismatch", "must be the currency of the bank account, "+string(account.Currency)); err != nil {
 			return err
 		}
-		if _, err := t.Exec(ctx, insertStatement, b.ID, b.BankID, b.Format, b.Digest, b.Reference, b.From, b.To, b.Opening.Asset(), b.Opening.Decimal(), b.Closing.Decimal(),
-			b.Lines, by.UserID, t.s.now()); err != nil {
+		began, err := t.Exec(ctx, insertStatement, b.ID, b.BankID, b.Format, b.Digest, b.Reference, b.From, b.To, b.Opening.Asset(), b.Opening.Decimal(), b.Closing.Decimal(),
+			b.Lines, by.UserID, t.s.now(), b.FileID)
+		if err == nil && began > 0 {
+			err = t.useFile(ctx, exchange.FileUse{FileID: b.FileID, ObjectType: "bank_statement", ObjectID: b.ID}, by)
+		}
+		if err != nil {
 			return err
 		}
 		return t.Get(ctx, &known, readStatementByFile, b.BankID, b.Digest)

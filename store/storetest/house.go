@@ -79,9 +79,9 @@ func Statement(t testing.TB, s *store.Store, bank exchange.HouseBankAccount, lin
 	t.Helper()
 	ctx, by := t.Context(), PrincipalOf(User(t, s, exchange.RoleTreasury))
 	id := NewID(t)
-	sum := sha256.Sum256(id[:])
+	f := StatementFile(t, s, by, id[:])
 	b := exchange.BankStatement{
-		ID: id, BankID: bank.ID, Format: exchange.StatementCSV, Digest: hex.EncodeToString(sum[:]), Reference: "S", AccountNumber: bank.AccountNumber,
+		ID: id, BankID: bank.ID, FileID: f.ID, Format: exchange.StatementCSV, Digest: hex.EncodeToString(f.SHA256), Reference: "S", AccountNumber: bank.AccountNumber,
 		From: lines[0].ValueDate, To: lines[0].ValueDate, Opening: money.Zero(bank.Currency), Closing: money.Zero(bank.Currency), Lines: len(lines),
 	}
 	for i, l := range lines {
@@ -104,6 +104,30 @@ func Statement(t testing.TB, s *store.Store, bank exchange.HouseBankAccount, lin
 		t.Fatalf("seed a bank statement: %v", err)
 	}
 	return b
+}
+
+// StatementFile is the row of a CSV with a bank's statement.
+func StatementFile(t testing.TB, s *store.Store, by exchange.Principal, content []byte) exchange.File {
+	t.Helper()
+	return statementFile(t, s, by, content, exchange.FileCSV)
+}
+
+// StatementXML is the row of an XML file with a bank's statement.
+func StatementXML(t testing.TB, s *store.Store, by exchange.Principal, content []byte) exchange.File {
+	t.Helper()
+	return statementFile(t, s, by, content, exchange.FileXML)
+}
+
+func statementFile(t testing.TB, s *store.Store, by exchange.Principal, content []byte, kind exchange.FileType) exchange.File {
+	t.Helper()
+	id, sum := NewID(t), sha256.Sum256(content)
+	f, err := s.AddFile(t.Context(), []exchange.NewFile{{File: exchange.File{
+		ID: id, Purpose: exchange.FileBankStatement, UploadedBy: by.UserID, Name: "statement", Type: kind, Size: int64(len(content)), SHA256: sum[:], SourceSHA256: sum[:],
+	}, Key: exchange.SealedFileKey{FileID: id, Ciphertext: []byte("sealed"), MasterKey: "first"}}}, by)
+	if err != nil {
+		t.Fatalf("seed a statement's file: %v", err)
+	}
+	return f
 }
 
 // Line is a line of a statement about money that came in on 2 March 2026.
