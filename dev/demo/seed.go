@@ -60,7 +60,10 @@ type seeder struct {
 	store *store.Store
 	ids   map[string]uuid.UUID // of users, by e-mail
 	// vendors are logged in once for all networks, because the API limits logins.
-	vendors map[string]*client.Client
+	vendors  map[string]*client.Client
+	officers [2]*client.Client // of the treasury
+	// paid closes when the vendors have their shillings, which offers to buy reserve.
+	paid chan struct{}
 }
 
 type account struct {
@@ -78,7 +81,7 @@ func Seed(ctx context.Context, w Stack) error {
 	if err != nil {
 		return err
 	}
-	s := &seeder{Stack: w, admin: admin, store: db, ids: map[string]uuid.UUID{}, vendors: map[string]*client.Client{}}
+	s := &seeder{Stack: w, admin: admin, store: db, ids: map[string]uuid.UUID{}, vendors: map[string]*client.Client{}, paid: make(chan struct{})}
 	return errors.Join(s.run(ctx), db.Close())
 }
 
@@ -86,16 +89,20 @@ func (s *seeder) run(ctx context.Context) error {
 	if err := s.people(ctx); err != nil {
 		return err
 	}
-	if err := s.house(ctx); err != nil {
-		return err
-	}
 	if err := s.logIn(ctx); err != nil {
 		return err
 	}
-	if err := s.shillings(ctx); err != nil {
+	if err := s.house(ctx); err != nil {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		err := s.shillings(inner)
+		if err == nil {
+			close(s.paid)
+		}
+		return err
+	})
 	for _, n := range s.Nodes() {
 		group.Go(func() error {
 			if err := s.network(inner, n); err != nil {
@@ -108,6 +115,11 @@ func (s *seeder) run(ctx context.Context) error {
 }
 
 func (s *seeder) logIn(ctx context.Context) (err error) {
+	for i, email := range []string{TreasuryEmail, SecondTreasuryEmail} {
+		if s.officers[i], err = s.caller().Login(ctx, email, Password); err != nil {
+			return err
+		}
+	}
 	for _, p := range People() {
 		if p.Role != "vendor" {
 			continue

@@ -56,6 +56,11 @@ func (s *seeder) network(ctx context.Context, n Node) error {
 	if err := s.fund(ctx, n, funds); err != nil {
 		return err
 	}
+	select {
+	case <-s.paid:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	return s.offers(ctx, n.Network)
 }
 

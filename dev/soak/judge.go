@@ -319,9 +319,9 @@ func (w *harness) movedSince(ctx context.Context, k exchange.AccountKind, by int
 	return nil
 }
 
-// readOpening sums what journal entries moved: only the openings are booked by one.
+// readOpening sums what journal entries and the lines of statements moved: only the openings are booked by them.
 const readOpening = `SELECT coalesce(sum(l.amount), 0)::text FROM ledger_lines l JOIN ledger_entries e ON e.id = l.entry_id
-	JOIN ledger_accounts a ON a.id = l.account_id WHERE a.kind = $1 AND e.kind LIKE 'journal.%'`
+	JOIN ledger_accounts a ON a.id = l.account_id WHERE a.kind = $1 AND (e.kind LIKE 'journal.%' OR e.kind LIKE 'bank_line.%')`
 
 func (w *harness) shillingsOf(ctx context.Context, query string, k exchange.AccountKind) (money.Amount, error) {
 	var sum string
