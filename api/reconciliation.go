@@ -150,6 +150,7 @@ type wireReserve struct {
 	Day         string     `json:"day"`
 	Asset       string     `json:"asset"`
 	Liabilities string     `json:"liabilities"`
+	Equity      string     `json:"equity"`
 	Custody     string     `json:"custody"`
 	Discrepancy string     `json:"discrepancy"`
 	Float       string     `json:"float"`
@@ -161,7 +162,7 @@ type wireReserve struct {
 
 func reserveWire(l exchange.ReserveLine) wireReserve {
 	return wireReserve{
-		Day: l.Day.Format(time.DateOnly), Asset: string(l.Asset), Liabilities: l.Owed.String(), Custody: l.Custody.String(),
+		Day: l.Day.Format(time.DateOnly), Asset: string(l.Asset), Liabilities: l.Owed.String(), Equity: l.Equity.String(), Custody: l.Custody.String(),
 		Discrepancy: l.Discrepancy.String(), Float: l.Float.String(), Reserves: l.Reserves().String(), Surplus: l.Surplus().String(),
 		ComparedAt: optTime(l.ComparedAt), CreatedAt: stamp(l.CreatedAt),
 	}

@@ -133,13 +133,14 @@ type ReconciliationDifference struct {
 }
 
 // ReserveLine compares, for one asset and day, what is owed with what is there to pay it. Owed is the sum of what the ledger
-// owes to others. Custody is the ledger's total of the wallets. Discrepancy is what the last completed run of each network
-// found on the chains beyond that (negative when less); together they are what the chains hold. Float is the house's money
-// at the operator and its bank.
+// owes to others, and Equity what is the house's own; by the ledger both together are Custody and Float. Custody is the ledger's
+// total of the wallets. Discrepancy is what the last completed run of each network found on the chains beyond that (negative when
+// less); together they are what the chains hold. Float is the house's money at the operator and its bank.
 type ReserveLine struct {
 	Day         time.Time // midnight UTC at its beginning
 	Asset       money.Asset
 	Owed        money.Amount
+	Equity      money.Amount // the house's own by the ledger; below zero when it lost more than it put in and earned
 	Custody     money.Amount
 	Discrepancy money.Amount
 	Float       money.Amount

@@ -383,13 +383,16 @@ func TestReserves(t *testing.T) {
 		if err != nil || len(all) != len(money.Assets()) {
 			t.Fatalf("%d lines, %v", len(all), err)
 		}
+		var found exchange.ReserveLine
 		for _, l := range all {
 			if l.Asset == asset {
-				return l
+				found = l
+			}
+			if !l.Owed.Add(l.Equity).Equal(l.Custody.Add(l.Float)) {
+				t.Errorf("of %s %s is owed and %s our own, of %s and %s", l.Asset, l.Owed, l.Equity, l.Custody, l.Float)
 			}
 		}
-		t.Fatalf("no line of %s", asset)
-		return exchange.ReserveLine{}
+		return found
 	}
 	if l := line(money.USDT, day); !l.Owed.Equal(usdt("7")) || !l.Surplus().IsZero() || !l.ComparedAt.IsZero() || l.Day.Hour() != 0 {
 		t.Errorf("before any run: %+v", l)
@@ -402,7 +405,7 @@ func TestReserves(t *testing.T) {
 	if l := line(money.USDT, next); !l.Reserves().Equal(usdt("5")) || !l.Surplus().Equal(usdt("-2")) || l.ComparedAt.IsZero() {
 		t.Errorf("after a run that found less: %+v", l)
 	}
-	if l := line(money.KES, next); !l.Reserves().Equal(money.Must(money.KES, "1000")) || !l.Surplus().Equal(money.Must(money.KES, "1000")) {
+	if l := line(money.KES, next); !l.Reserves().Equal(money.Must(money.KES, "1000")) || !l.Surplus().Equal(money.Must(money.KES, "1000")) || !l.Equity.Equal(money.Must(money.KES, "1000")) || !l.Owed.IsZero() {
 		t.Errorf("the float: %+v", l)
 	}
 	all, total, err := a.store.ListReserves(t.Context(), money.USDT, next, time.Time{}, store.Page{Number: 1, Size: 10})
@@ -411,7 +414,7 @@ func TestReserves(t *testing.T) {
 	}
 	// The house's own assets count as assets, without a liability.
 	storetest.Deposit(t, a.store, storetest.TreasuryWallet(t, a.store, exchange.Tron).ID, usdt("3"))
-	if l := line(money.USDT, next.Add(24*time.Hour)); !l.Owed.Equal(usdt("7")) || !l.Custody.Equal(usdt("10")) {
+	if l := line(money.USDT, next.Add(24*time.Hour)); !l.Owed.Equal(usdt("7")) || !l.Custody.Equal(usdt("10")) || !l.Equity.Equal(usdt("3")) {
 		t.Errorf("with coins of the house: %+v", l)
 	}
 }

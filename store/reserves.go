@@ -67,13 +67,20 @@ func (s *Store) ListReconciliationItems(ctx context.Context, runID uuid.UUID, p 
 	return rows, total, nil
 }
 
-// Liabilities by asset, and assets outside the chains and on them, all in one snapshot. The coins of the house's
-// treasury and gas wallets, and the house's own shillings as a merchant, are no liability.
+// Liabilities to others, the house's own equity and the assets behind both, by asset and in one snapshot. The house's own are the
+// coins of its treasury and gas wallets, its shillings as a merchant, kept crypto that is still on its way to the treasury, and
+// what it put in and earned, less what it spent. By the ledger alone, liabilities and equity together are custody and float.
 const sumAccounts = `
-SELECT a.asset, coalesce(sum(a.posted) FILTER (WHERE a.kind = ANY ($1) AND w.id IS NULL AND a.owner_id IS DISTINCT FROM $3), 0) AS owed,
-    coalesce(sum(a.posted) FILTER (WHERE a.kind = ANY ($2)), 0) AS float, coalesce(sum(a.posted) FILTER (WHERE a.kind = 'custody'), 0) AS custody
-FROM ledger_accounts a LEFT JOIN wallets w ON w.id = a.owner_id AND a.kind = 'wallet_balance' AND w.purpose IN ('treasury', 'gas')
-GROUP BY a.asset`
+WITH kept AS (SELECT h.account_id, sum(h.amount) AS amount FROM holds h WHERE h.status = 'held' AND h.key LIKE 'exception:%:crypto' GROUP BY h.account_id),
+accounts AS (
+    SELECT a.asset, a.kind, a.posted, a.debit_normal, coalesce(k.amount, 0) AS kept,
+        a.kind = ANY ($1) AS liability, w.id IS NOT NULL OR a.owner_id IS NOT DISTINCT FROM $3 AS house
+    FROM ledger_accounts a LEFT JOIN wallets w ON w.id = a.owner_id AND a.kind = 'wallet_balance' AND w.purpose IN ('treasury', 'gas')
+        LEFT JOIN kept k ON k.account_id = a.id AND a.kind = 'wallet_balance')
+SELECT asset, coalesce(sum(posted - kept) FILTER (WHERE liability AND NOT house), 0) AS owed,
+    coalesce(sum(CASE WHEN liability AND NOT house THEN kept WHEN debit_normal THEN -posted ELSE posted END) FILTER (WHERE kind <> 'custody' AND kind <> ALL ($2)), 0) AS equity,
+    coalesce(sum(posted) FILTER (WHERE kind = ANY ($2)), 0) AS float, coalesce(sum(posted) FILTER (WHERE kind = 'custody'), 0) AS custody
+FROM accounts GROUP BY asset`
 
 // The last completed run of each watched network, with its results; null columns where there is none.
 const lastRuns = `
@@ -83,20 +90,21 @@ LEFT JOIN LATERAL (SELECT id, finished_at FROM reconciliation_runs WHERE network
 LEFT JOIN reconciliation_totals t ON t.run_id = r.id`
 
 const insertReserve = `
-INSERT INTO reserve_reports (day, asset, owed, custody, discrepancy, float, compared_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO reserve_reports (day, asset, owed, equity, custody, discrepancy, float, compared_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT DO NOTHING`
 
-const reserveColumns = `day, asset, owed||' '||asset AS owed, custody||' '||asset AS custody, discrepancy||' '||asset AS discrepancy,
+const reserveColumns = `day, asset, owed||' '||asset AS owed, equity||' '||asset AS equity, custody||' '||asset AS custody, discrepancy||' '||asset AS discrepancy,
 	float||' '||asset AS float, compared_at, created_at`
 
 const readReserves = `SELECT ` + reserveColumns + ` FROM reserve_reports WHERE day = $1 ORDER BY asset`
 
 // reserveSum is what the accounts and the last runs say about an asset.
 type reserveSum struct {
-	Asset                money.Asset
-	Owed, Custody, Float decimal.Decimal
-	Discrepancy          decimal.Decimal `db:"-"`
-	ComparedAt           sql.NullTime    `db:"-"`
+	Asset          money.Asset
+	Owed, Equity   decimal.Decimal
+	Custody, Float decimal.Decimal
+	Discrepancy    decimal.Decimal `db:"-"`
+	ComparedAt     sql.NullTime    `db:"-"`
 }
 
 // WriteReserves writes the report of a day, one line for each asset. Only the first call of a day writes it; a later
@@ -114,7 +122,7 @@ func (s *Store) WriteReserves(ctx context.Context, day time.Time) ([]exchange.Re
 		}
 		if len(written) == 0 {
 			for _, m := range measured {
-				_, err := t.Exec(ctx, insertReserve, day, m.Asset, m.Owed, m.Custody, m.Discrepancy, m.Float, m.ComparedAt, t.s.now())
+				_, err := t.Exec(ctx, insertReserve, day, m.Asset, m.Owed, m.Equity, m.Custody, m.Discrepancy, m.Float, m.ComparedAt, t.s.now())
 				if err != nil {
 					return err
 				}
