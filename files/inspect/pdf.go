@@ -89,14 +89,18 @@ func polyglot() error {
 // checkDocument walks all objects, whether a page uses them or not. What the streams at some offsets expand to was counted already.
 func checkDocument(doc *model.Context, counted map[int64]bool) (int, error) {
 	left := int64(maxInflated)
-	for _, entry := range doc.Table {
+	for number, entry := range doc.Table {
 		if entry == nil || entry.Free {
 			continue
 		}
-		if err := walk(doc, entry.Object, 0); err != nil {
+		object, err := doc.Dereference(*types.NewIndirectRef(number, 0)) // one in a stream of objects is read only now
+		if err != nil {
+			return 0, damaged("a PDF")
+		}
+		if err := walk(doc, object, 0); err != nil {
 			return 0, err
 		}
-		if err := expand(entry.Object, counted, &left); err != nil {
+		if err := expand(object, counted, &left); err != nil {
 			return 0, err
 		}
 	}
@@ -138,41 +142,50 @@ func countPages(doc *model.Context, node types.Object, depth int) (int, error) {
 	return pages, nil
 }
 
-func dictOf(o types.Object) types.Dict {
-	switch o := o.(type) {
-	case types.Dict:
-		return o
-	case types.StreamDict:
-		return o.Dict
-	case types.ObjectStreamDict:
-		return o.Dict
-	case types.XRefStreamDict:
-		return o.Dict
-	}
-	return nil
-}
-
-// walk checks an object and what it holds directly; what it refers to has an entry of its own.
+// walk checks an object and what it holds directly; what it refers to has an entry of its own. What it does not know it refuses.
 func walk(doc *model.Context, o types.Object, depth int) error {
 	if depth > maxNesting {
 		return damaged("a PDF")
 	}
-	if a, ok := o.(types.Array); ok {
-		for _, inner := range a {
-			if err := walk(doc, inner, depth+1); err != nil {
-				return err
-			}
+	switch o := o.(type) {
+	case nil, types.Boolean, types.Integer, types.Float, types.Name, types.StringLiteral, types.HexLiteral, types.IndirectRef:
+		return nil
+	case types.Array:
+		return walkArray(doc, o, depth)
+	case types.Dict:
+		return walkDict(doc, o, depth)
+	case types.StreamDict:
+		return walkStream(doc, o.Dict, depth)
+	case types.XRefStreamDict:
+		return walkStream(doc, o.Dict, depth)
+	case types.ObjectStreamDict:
+		if err := walkArray(doc, o.ObjArray, depth); err != nil { // some are in no table, but readers that go by their numbers see them
+			return err
+		}
+		return walkStream(doc, o.Dict, depth)
+	case types.LazyObjectStreamObject:
+		if object, err := o.DecodedObject(context.Background()); err == nil {
+			return walk(doc, object, depth+1)
 		}
 	}
-	d := dictOf(o)
+	return damaged("a PDF")
+}
+
+func walkArray(doc *model.Context, a types.Array, depth int) error {
+	for _, inner := range a {
+		if err := walk(doc, inner, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func walkDict(doc *model.Context, d types.Dict, depth int) error {
 	if err := checkDict(d); err != nil {
 		return err
 	}
 	if err := checkEvents(doc, d); err != nil {
 		return err
-	}
-	if _, isDict := o.(types.Dict); !isDict && has(d, "F") { // a stream whose content is in another file
-		return launches
 	}
 	for _, inner := range d {
 		if err := walk(doc, inner, depth+1); err != nil {
@@ -180,6 +193,14 @@ func walk(doc *model.Context, o types.Object, depth int) error {
 		}
 	}
 	return nil
+}
+
+// walkStream checks a stream, whose content may be in another file.
+func walkStream(doc *model.Context, d types.Dict, depth int) error {
+	if err := walkDict(doc, d, depth); err != nil || !has(d, "F") {
+		return err
+	}
+	return launches
 }
 
 func has(d types.Dict, key string) bool {

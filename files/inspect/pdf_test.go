@@ -3,7 +3,9 @@ package inspect
 import (
 	"bytes"
 	"compress/zlib"
+	"encoding/binary"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -69,8 +71,54 @@ func stream(dict string, content []byte) string {
 	return fmt.Sprintf("<< %s /Length %d >>\nstream\n%s\nendstream", dict, len(content), content)
 }
 
-// inObjectStream hides the objects of a PDF in a compressed stream.
-func inObjectStream(t *testing.T, content []byte) []byte {
+// madeObjects are the objects of a PDF as document writes them.
+var madeObjects = regexp.MustCompile(`(?s)(\d+) 0 obj\n(.*?)\nendobj\n`)
+
+// inObjectStream is a PDF that document wrote, with all objects but streams in a compressed stream, and a compressed table; none for
+// another PDF. The hidden objects follow in that stream, as number 1, but no table names them.
+func inObjectStream(content []byte, hidden ...string) []byte {
+	var objects []string
+	for _, o := range madeObjects.FindAllSubmatch(content, -1) {
+		objects = append(objects, string(o[2]))
+	}
+	if !bytes.Equal(document(objects...), content) {
+		return nil
+	}
+	var out, first, inside bytes.Buffer
+	out.WriteString("%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
+	table := []byte{0, 0, 0, 0, 0, 0xff, 0xff}
+	entry := func(kind byte, where, index int) {
+		table = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(append(table, kind), uint32(where)), uint16(index))
+	}
+	packer, packedObjects := len(objects)+1, 0
+	for i, o := range objects {
+		if strings.Contains(o, "endstream") {
+			entry(1, out.Len(), 0)
+			fmt.Fprintf(&out, "%d 0 obj\n%s\nendobj\n", i+1, o)
+			continue
+		}
+		entry(2, packer, packedObjects)
+		packedObjects++
+		fmt.Fprintf(&first, "%d %d ", i+1, inside.Len())
+		inside.WriteString(o + "\n")
+	}
+	for _, o := range hidden {
+		packedObjects++
+		fmt.Fprintf(&first, "1 %d ", inside.Len())
+		inside.WriteString(o + "\n")
+	}
+	entry(1, out.Len(), 0)
+	dict := fmt.Sprintf("/Type /ObjStm /N %d /First %d /Filter /FlateDecode", packedObjects, first.Len())
+	fmt.Fprintf(&out, "%d 0 obj\n%s\nendobj\n", packer, stream(dict, packed(append(first.Bytes(), inside.Bytes()...))))
+	start := out.Len()
+	entry(1, start, 0)
+	dict = fmt.Sprintf("/Type /XRef /Size %d /W [1 4 2] /Root 1 0 R /Filter /FlateDecode", packer+2)
+	fmt.Fprintf(&out, "%d 0 obj\n%s\nendobj\nstartxref\n%d\n%%%%EOF\n", packer+1, stream(dict, packed(table)), start)
+	return out.Bytes()
+}
+
+// optimized is a PDF as the library writes it, with streams of objects.
+func optimized(t *testing.T, content []byte) []byte {
 	t.Helper()
 	c := configuration()
 	c.WriteObjectStream, c.WriteXRefStream, c.Cmd = true, true, model.OPTIMIZE
@@ -115,7 +163,7 @@ func TestHarmlessPDFsAreAccepted(t *testing.T) {
 		"a form to fill in":             {withCatalog("/AcroForm << /Fields [4 0 R] >>", "<< /FT /Tx /T (name) /V (Wanjiru) >>"), 1},
 		"opening at its page":           {withCatalog("/OpenAction [3 0 R /Fit]"), 1},
 		"opening by an action":          {withCatalog("/OpenAction << /S /GoTo /D [3 0 R /Fit] >>"), 1},
-		"in an object stream":           {inObjectStream(t, withPage("")), 1},
+		"in an object stream":           {optimized(t, withPage("")), 1},
 		"objects that are not deflated": {withHidden("/Type /ObjStm /N 1 /First 4", "9 0 <<>>"), 1},
 		"turning a page at opening":     {withCatalog("/OpenAction << /S /Named /N /LastPage >>"), 1},
 		"a second saving":               {append(withPage(""), withPage("")...), 1},
@@ -123,8 +171,10 @@ func TestHarmlessPDFsAreAccepted(t *testing.T) {
 		"white space at the end":        {append(withPage(""), "\r\n \x00\n"...), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if v, _ := verdictOf(t, exchange.FilePDF, c.content); v.Code != "" || v.Pages != c.pages {
-				t.Errorf("verdict %+v, want %d pages", v, c.pages)
+			for how, content := range bothWays(c.content) {
+				if v, _ := verdictOf(t, exchange.FilePDF, content); v.Code != "" || v.Pages != c.pages {
+					t.Errorf("%s: verdict %+v, want %d pages", how, v, c.pages)
+				}
 			}
 		})
 	}
@@ -138,45 +188,48 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		content []byte
 		code    string
 	}{
-		"a script at opening":               {withCatalog("/OpenAction " + script), exchange.FileRuleScript},
-		"a script by name":                  {withCatalog("/Names << /JavaScript << /Names [(a) 4 0 R] >> >>", script), exchange.FileRuleScript},
-		"a script spelled by numbers":       {withCatalog("/OpenAction << /S /J#61#76aScrip#74 /J#53 (app.alert(1)) >>"), exchange.FileRuleScript},
-		"a script whose kind is elsewhere":  {withCatalog("/OpenAction << /S 4 0 R /X (app.alert(1)) >>", "/JavaScript"), exchange.FileRuleScript},
-		"a script that no table names":      {bytes.Replace(withPage(""), []byte("xref"), []byte("9 0 obj\n"+script+"\nendobj\nxref"), 1), exchange.FileRuleScript},
-		"a script under a click":            {withPage("/Annots [<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A " + script + " >>]"), exchange.FileRuleScript},
-		"a script in an object stream":      {inObjectStream(t, withCatalog("/OpenAction "+script)), exchange.FileRuleScript},
-		"a script in a field":               {withCatalog("/AcroForm << /Fields [4 0 R] >>", "<< /FT /Tx /T (a) /AA << /K "+script+" >> >>"), exchange.FileRuleScript},
-		"a program":                         {withCatalog("/OpenAction << /S /Launch /F (calc.exe) >>"), exchange.FileRuleLaunch},
-		"another document":                  {withPage("/Annots [<< /Subtype /Link /Rect [0 0 9 9] /A << /S /GoToR /F (//evil/x.pdf) /D [0 /Fit] >> >>]"), exchange.FileRuleLaunch},
-		"a file inside":                     {withCatalog("/Names << /EmbeddedFiles << /Names [(a) 4 0 R] >> >>", "<< /Type /Filespec /F (a.exe) >>"), exchange.FileRuleEmbedded},
-		"a file as a note":                  {withPage("/Annots [<< /Subtype /FileAttachment /Rect [0 0 9 9] /FS 4 0 R >>]", "<< /F (a) >>"), exchange.FileRuleEmbedded},
-		"a file that nothing names":         {withPage("", stream("/Type /EmbeddedFile", []byte("MZ"))), exchange.FileRuleEmbedded},
-		"a document of LibreOffice inside":  {bytes.Replace(withPage("", stream("", []byte("x"))), []byte("/Root 1 0 R"), []byte("/Root 1 0 R /AdditionalStreams [/application#2Fvnd#2Eoasis 4 0 R]"), 1), exchange.FileRuleEmbedded},
-		"a portfolio":                       {withCatalog("/Collection << /View /D >>"), exchange.FileRuleEmbedded},
-		"a form that sends":                 {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /A << /S /SubmitForm /F (https://evil.example) >> >>]"), exchange.FileRuleSubmits},
-		"a form that loads":                 {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /A << /S /ImportData /F (a.fdf) >> >>]"), exchange.FileRuleSubmits},
-		"a form in XFA":                     {withCatalog("/AcroForm << /Fields [] /XFA 4 0 R >>", stream("", []byte("<xdp/>"))), exchange.FileRuleSubmits},
-		"a film":                            {withPage("/Annots [<< /Subtype /RichMedia /Rect [0 0 9 9] >>]"), exchange.FileRuleMedia},
-		"a sound":                           {withPage("/Annots [<< /Subtype /Link /Rect [0 0 9 9] /A << /S /Sound >> >>]"), exchange.FileRuleMedia},
-		"a page of the web at opening":      {withCatalog("/OpenAction << /S /URI /URI (https://evil.example) >>"), exchange.FileRuleAutomatic},
-		"a page of the web on its page":     {withPage("/AA << /O << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleAutomatic},
-		"a page of the web under a pointer": {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /AA << /E << /S /URI /URI (https://evil.example) >> >> >>]"), exchange.FileRuleAutomatic},
-		"a printer at opening":              {withCatalog("/OpenAction << /S /Named /N /Print >>"), exchange.FileRuleAutomatic},
-		"content in another file":           {withPage("/Contents 4 0 R", stream("/F (//evil/x)", nil)), exchange.FileRuleLaunch},
-		"a thread of another document":      {withPage("/Annots [<< /Subtype /Link /Rect [0 0 9 9] /A << /S /Thread /F (//evil/x.pdf) /D 0 >> >>]"), exchange.FileRuleLaunch},
-		"objects in a stream of digits":     {withHidden("/Type /ObjStm /N 1 /First 4 /Filter /ASCIIHexDecode", "392030 3C3C2F532F4A6176615363726970743E3E>"), exchange.FileRuleDamaged},
-		"objects by another one's filter":   {withHidden("/Type /ObjStm /N 1 /First 4 /Filter 8 0 R", "x"), exchange.FileRuleDamaged},
-		"objects by differences":            {withHidden("/Type /#4fbjStm /N 1 /First 4 /Filter /FlateDecode /DecodeParms << /Predictor 12 >>", "x"), exchange.FileRuleDamaged},
-		"objects with a false beginning":    {withHidden("/Filter /LZWDecode /X (1 0 obj <<) /Type /ObjStm /N 1 /First 4", "x"), exchange.FileRuleDamaged},
-		"a chain of actions":                {withCatalog("/OpenAction << /S /GoTo /D [3 0 R /Fit] /Next << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleAutomatic},
-		"a password":                        {locked(t, "secret", "owner"), exchange.FileRuleEncrypted},
-		"protection without a password":     {locked(t, "", "owner"), exchange.FileRuleEncrypted},
-		"too many pages":                    {withPages(exchange.MaxFilePages + 1), exchange.FileRulePages},
-		"more pages than it says":           {bytes.Replace(withPages(exchange.MaxFilePages+1), []byte("/Count 51"), []byte("/Count  1"), 1), exchange.FileRulePages},
-		"no page":                           {withPages(0), exchange.FileRulePages},
-		"a bomb":                            {withPage("/Contents 4 0 R", stream("/Filter /FlateDecode", bomb)), exchange.FileRuleInflates},
-		"a bomb that nothing names":         {bytes.Replace(withPage(""), []byte("xref"), append([]byte("<< >>\nstream\n"), append(bomb, "\nendstream\nxref"...)...), 1), exchange.FileRuleInflates},
-		"a bomb in a bomb":                  {withPage("/Contents 4 0 R", stream("/Filter [/FlateDecode /FlateDecode]", packed(bomb))), exchange.FileRuleInflates},
+		"a script at opening":                {withCatalog("/OpenAction " + script), exchange.FileRuleScript},
+		"a script by name":                   {withCatalog("/Names << /JavaScript << /Names [(a) 4 0 R] >> >>", script), exchange.FileRuleScript},
+		"a script spelled by numbers":        {withCatalog("/OpenAction << /S /J#61#76aScrip#74 /J#53 (app.alert(1)) >>"), exchange.FileRuleScript},
+		"a script whose kind is elsewhere":   {withCatalog("/OpenAction << /S 4 0 R /X (app.alert(1)) >>", "/JavaScript"), exchange.FileRuleScript},
+		"a script that no table names":       {bytes.Replace(withPage(""), []byte("xref"), []byte("9 0 obj\n"+script+"\nendobj\nxref"), 1), exchange.FileRuleScript},
+		"a script under a click":             {withPage("/Annots [<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A " + script + " >>]"), exchange.FileRuleScript},
+		"a script in an object stream":       {optimized(t, withCatalog("/OpenAction "+script)), exchange.FileRuleScript},
+		"a script in a field":                {withCatalog("/AcroForm << /Fields [4 0 R] >>", "<< /FT /Tx /T (a) /AA << /K "+script+" >> >>"), exchange.FileRuleScript},
+		"a program":                          {withCatalog("/OpenAction << /S /Launch /F (calc.exe) >>"), exchange.FileRuleLaunch},
+		"another document":                   {withPage("/Annots [<< /Subtype /Link /Rect [0 0 9 9] /A << /S /GoToR /F (//evil/x.pdf) /D [0 /Fit] >> >>]"), exchange.FileRuleLaunch},
+		"a file inside":                      {withCatalog("/Names << /EmbeddedFiles << /Names [(a) 4 0 R] >> >>", "<< /Type /Filespec /F (a.exe) >>"), exchange.FileRuleEmbedded},
+		"a file as a note":                   {withPage("/Annots [<< /Subtype /FileAttachment /Rect [0 0 9 9] /FS 4 0 R >>]", "<< /F (a) >>"), exchange.FileRuleEmbedded},
+		"a file behind a note":               {withPage("/Annots [<< /Subtype /Text /Rect [0 0 9 9] /FS 4 0 R >>]", "<< /Type /Filespec /F (a.exe) /EF << /F 5 0 R >> >>", stream("", []byte("MZ"))), exchange.FileRuleEmbedded},
+		"a file that nothing names":          {withPage("", stream("/Type /EmbeddedFile", []byte("MZ"))), exchange.FileRuleEmbedded},
+		"a portfolio":                        {withCatalog("/Collection << /View /D >>"), exchange.FileRuleEmbedded},
+		"a form that sends":                  {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /A << /S /SubmitForm /F (https://evil.example) >> >>]"), exchange.FileRuleSubmits},
+		"a form that loads":                  {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /A << /S /ImportData /F (a.fdf) >> >>]"), exchange.FileRuleSubmits},
+		"a form in XFA":                      {withCatalog("/AcroForm << /Fields [] /XFA 4 0 R >>", stream("", []byte("<xdp/>"))), exchange.FileRuleSubmits},
+		"a form in XFA elsewhere":            {withCatalog("/AcroForm 4 0 R", "<< /Fields [] /XFA 5 0 R >>", stream("", []byte("<xdp/>"))), exchange.FileRuleSubmits},
+		"a film":                             {withPage("/Annots [<< /Subtype /RichMedia /Rect [0 0 9 9] >>]"), exchange.FileRuleMedia},
+		"a sound":                            {withPage("/Annots [<< /Subtype /Link /Rect [0 0 9 9] /A << /S /Sound >> >>]"), exchange.FileRuleMedia},
+		"a page of the web at opening":       {withCatalog("/OpenAction << /S /URI /URI (https://evil.example) >>"), exchange.FileRuleAutomatic},
+		"a page of the web on its page":      {withPage("/AA << /O << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleAutomatic},
+		"a page of the web under a pointer":  {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /AA << /E << /S /URI /URI (https://evil.example) >> >> >>]"), exchange.FileRuleAutomatic},
+		"a printer at opening":               {withCatalog("/OpenAction << /S /Named /N /Print >>"), exchange.FileRuleAutomatic},
+		"content in another file":            {withPage("/Contents 4 0 R", stream("/F (//evil/x)", nil)), exchange.FileRuleLaunch},
+		"a thread of another document":       {withPage("/Annots [<< /Subtype /Link /Rect [0 0 9 9] /A << /S /Thread /F (//evil/x.pdf) /D 0 >> >>]"), exchange.FileRuleLaunch},
+		"objects in a stream of digits":      {withHidden("/Type /ObjStm /N 1 /First 4 /Filter /ASCIIHexDecode", "392030 3C3C2F532F4A6176615363726970743E3E>"), exchange.FileRuleDamaged},
+		"objects by another one's filter":    {withHidden("/Type /ObjStm /N 1 /First 4 /Filter 8 0 R", "x"), exchange.FileRuleDamaged},
+		"objects by differences":             {withHidden("/Type /#4fbjStm /N 1 /First 4 /Filter /FlateDecode /DecodeParms << /Predictor 12 >>", "x"), exchange.FileRuleDamaged},
+		"objects with a false beginning":     {withHidden("/Filter /LZWDecode /X (1 0 obj <<) /Type /ObjStm /N 1 /First 4", "x"), exchange.FileRuleDamaged},
+		"an object of a stream, in no table": {inObjectStream(withPage(""), "<< /Type /Catalog /Pages 2 0 R /AA << /O << /S /URI /URI (https://evil.example) >> >> >>"), exchange.FileRuleAutomatic},
+		"an object of a stream, half":        {inObjectStream(withPage(""), "<< /Type /Catalog"), exchange.FileRuleDamaged},
+		"a chain of actions":                 {withCatalog("/OpenAction << /S /GoTo /D [3 0 R /Fit] /Next << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleAutomatic},
+		"a password":                         {locked(t, "secret", "owner"), exchange.FileRuleEncrypted},
+		"protection without a password":      {locked(t, "", "owner"), exchange.FileRuleEncrypted},
+		"too many pages":                     {withPages(exchange.MaxFilePages + 1), exchange.FileRulePages},
+		"more pages than it says":            {bytes.Replace(withPages(exchange.MaxFilePages+1), []byte("/Count 51"), []byte("/Count  1"), 1), exchange.FileRulePages},
+		"no page":                            {withPages(0), exchange.FileRulePages},
+		"a bomb":                             {withPage("/Contents 4 0 R", stream("/Filter /FlateDecode", bomb)), exchange.FileRuleInflates},
+		"a bomb that nothing names":          {bytes.Replace(withPage(""), []byte("xref"), append([]byte("<< >>\nstream\n"), append(bomb, "\nendstream\nxref"...)...), 1), exchange.FileRuleInflates},
+		"a bomb in a bomb":                   {withPage("/Contents 4 0 R", stream("/Filter [/FlateDecode /FlateDecode]", packed(bomb))), exchange.FileRuleInflates},
 		"a bomb of many parts": {
 			withPage("/Contents 4 0 R", repeated(stream("/Filter /FlateDecode", packed(bytes.Repeat(zeros, 16))), maxInflated/(16<<20)+1)...),
 			exchange.FileRuleInflates,
@@ -199,11 +252,22 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 			if len(c.content) > exchange.MaxFileSize {
 				t.Fatalf("%d bytes are too many to come so far", len(c.content))
 			}
-			if v, _ := verdictOf(t, exchange.FilePDF, c.content); v.Code != c.code || v.Message == "" {
-				t.Errorf("verdict %+v, want %s", v, c.code)
+			for how, content := range bothWays(c.content) {
+				if v, _ := verdictOf(t, exchange.FilePDF, content); v.Code != c.code || v.Message == "" {
+					t.Errorf("%s: verdict %+v, want %s", how, v, c.code)
+				}
 			}
 		})
 	}
+}
+
+// bothWays is a PDF as it is and, if document wrote it, with its objects in a stream of objects, as most programs write them.
+func bothWays(content []byte) map[string][]byte {
+	ways := map[string][]byte{"as it is": content}
+	if other := inObjectStream(content); other != nil {
+		ways["in an object stream"] = other
+	}
+	return ways
 }
 
 // withHidden is a PDF of one page with a stream of objects that no table names.
