@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/pdfcpu/pdfcpu/pkg/filter"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu"
@@ -32,6 +34,9 @@ func checkPDF(ctx context.Context, content []byte) (int, error) {
 	}
 	counted, err := scan(content)
 	if err != nil {
+		return 0, err
+	}
+	if err := checkStart(content); err != nil {
 		return 0, err
 	}
 	doc, err := pdfcpu.ReadWithContext(ctx, bytes.NewReader(content), configuration())
@@ -73,13 +78,39 @@ func checkTail(content []byte) error {
 	if end < 0 {
 		return damaged("a PDF")
 	}
-	if rest := bytes.Trim(content[end+len("%%EOF"):], " \t\r\n\f\x00"); len(rest) > 0 {
+	if rest := bytes.Trim(content[end+len("%%EOF"):], white); len(rest) > 0 {
 		return polyglot()
 	}
 	if len(content)-end > tailLength {
 		return damaged("a PDF")
 	}
 	return nil
+}
+
+// The last line of a PDF, and how the table of objects begins to which it leads: in the clear, or as a stream.
+var (
+	lastStart   = regexp.MustCompile(`startxref\s+(\d{1,8})\s*%%EOF\s*$`)
+	plainTable  = regexp.MustCompile(`^\s*xref\s`)
+	packedTable = regexp.MustCompile(`^\s*\d+\s+\d+\s+obj\s*<<`)
+)
+
+// checkStart refuses a file whose last line does not lead to a table of its objects: each reader repairs it in its own way, and may
+// then show what another one did not see.
+func checkStart(content []byte) error {
+	end := bytes.TrimRight(content, white)
+	start := lastStart.FindSubmatch(end[max(0, len(end)-tailLength):])
+	if start == nil || !bytes.HasPrefix(content, []byte("%PDF-")) {
+		return damaged("a PDF")
+	}
+	at, err := strconv.Atoi(string(start[1]))
+	if err != nil || at >= len(content) {
+		return damaged("a PDF")
+	}
+	table, _, isStream := bytes.Cut(content[at:], keyword)
+	if plainTable.Match(content[at:]) || isStream && packedTable.Match(table) && hasName(table, "XRef") {
+		return nil
+	}
+	return damaged("a PDF")
 }
 
 func polyglot() error {

@@ -192,7 +192,7 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"a script by name":                   {withCatalog("/Names << /JavaScript << /Names [(a) 4 0 R] >> >>", script), exchange.FileRuleScript},
 		"a script spelled by numbers":        {withCatalog("/OpenAction << /S /J#61#76aScrip#74 /J#53 (app.alert(1)) >>"), exchange.FileRuleScript},
 		"a script whose kind is elsewhere":   {withCatalog("/OpenAction << /S 4 0 R /X (app.alert(1)) >>", "/JavaScript"), exchange.FileRuleScript},
-		"a script that no table names":       {bytes.Replace(withPage(""), []byte("xref"), []byte("9 0 obj\n"+script+"\nendobj\nxref"), 1), exchange.FileRuleScript},
+		"a script that no table names":       {unlisted("9 0 obj\n" + script + "\nendobj\n"), exchange.FileRuleScript},
 		"a script under a click":             {withPage("/Annots [<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A " + script + " >>]"), exchange.FileRuleScript},
 		"a script in an object stream":       {optimized(t, withCatalog("/OpenAction "+script)), exchange.FileRuleScript},
 		"a script in a field":                {withCatalog("/AcroForm << /Fields [4 0 R] >>", "<< /FT /Tx /T (a) /AA << /K "+script+" >> >>"), exchange.FileRuleScript},
@@ -221,6 +221,17 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"objects with a false beginning":     {withHidden("/Filter /LZWDecode /X (1 0 obj <<) /Type /ObjStm /N 1 /First 4", "x"), exchange.FileRuleDamaged},
 		"an object of a stream, in no table": {inObjectStream(withPage(""), "<< /Type /Catalog /Pages 2 0 R /AA << /O << /S /URI /URI (https://evil.example) >> >> >>"), exchange.FileRuleAutomatic},
 		"an object of a stream, half":        {inObjectStream(withPage(""), "<< /Type /Catalog"), exchange.FileRuleDamaged},
+		"objects behind another word":        {hiddenScript("stream x\n"), exchange.FileRuleDamaged},
+		"objects behind a form feed":         {hiddenScript("stream\f\n"), exchange.FileRuleDamaged},
+		"objects behind a comment":           {hiddenScript("stream%\n"), exchange.FileRuleDamaged},
+		"objects behind an empty line":       {hiddenScript("stream\n\n"), exchange.FileRuleDamaged},
+		"objects behind white space":         {hiddenScript("stream \t\r\n"), exchange.FileRuleScript},
+		"objects that are not deflated":      {withHidden("/Type /ObjStm /N 1 /First 4 /Filter /FlateDecode", "9 0 <<>>"), exchange.FileRuleDamaged},
+		"objects that break off":             {withHidden("/Type /ObjStm /N 1 /First 4 /Filter /FlateDecode", string(packed([]byte("9 0 <<>>"))[:12])), exchange.FileRuleDamaged},
+		"a stream behind another word":       {withPage("/Contents 4 0 R", strings.Replace(stream("", []byte("q Q")), "stream\n", "stream x\n", 1)), exchange.FileRuleDamaged},
+		"a table that is not there":          {startingAt(withPage(""), 7), exchange.FileRuleDamaged},
+		"an object as a table":               {startingAt(withPage(""), 15), exchange.FileRuleDamaged},
+		"a table behind the end":             {startingAt(withPage(""), 99_999), exchange.FileRuleDamaged},
 		"a chain of actions":                 {withCatalog("/OpenAction << /S /GoTo /D [3 0 R /Fit] /Next << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleAutomatic},
 		"a password":                         {locked(t, "secret", "owner"), exchange.FileRuleEncrypted},
 		"protection without a password":      {locked(t, "", "owner"), exchange.FileRuleEncrypted},
@@ -228,7 +239,7 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"more pages than it says":            {bytes.Replace(withPages(exchange.MaxFilePages+1), []byte("/Count 51"), []byte("/Count  1"), 1), exchange.FileRulePages},
 		"no page":                            {withPages(0), exchange.FileRulePages},
 		"a bomb":                             {withPage("/Contents 4 0 R", stream("/Filter /FlateDecode", bomb)), exchange.FileRuleInflates},
-		"a bomb that nothing names":          {bytes.Replace(withPage(""), []byte("xref"), append([]byte("<< >>\nstream\n"), append(bomb, "\nendstream\nxref"...)...), 1), exchange.FileRuleInflates},
+		"a bomb that nothing names":          {unlisted("<< >>\nstream\n" + string(bomb) + "\nendstream\n"), exchange.FileRuleInflates},
 		"a bomb in a bomb":                   {withPage("/Contents 4 0 R", stream("/Filter [/FlateDecode /FlateDecode]", packed(bomb))), exchange.FileRuleInflates},
 		"a bomb of many parts": {
 			withPage("/Contents 4 0 R", repeated(stream("/Filter /FlateDecode", packed(bytes.Repeat(zeros, 16))), maxInflated/(16<<20)+1)...),
@@ -272,7 +283,27 @@ func bothWays(content []byte) map[string][]byte {
 
 // withHidden is a PDF of one page with a stream of objects that no table names.
 func withHidden(dict, content string) []byte {
-	return bytes.Replace(withPage(""), []byte("xref"), []byte("9 0 obj\n"+stream(dict, []byte(content))+"\nendobj\nxref"), 1)
+	return unlisted("9 0 obj\n" + stream(dict, []byte(content)) + "\nendobj\n")
+}
+
+// unlisted is a PDF of one page with something before its table that is not in it.
+func unlisted(what string) []byte {
+	content := withPage("")
+	at := bytes.Index(content, []byte("xref\n"))
+	return startingAt(slices.Concat(content[:at], []byte(what), content[at:]), at+len(what))
+}
+
+// startingAt has the last line of a PDF lead to a place.
+func startingAt(content []byte, at int) []byte {
+	end := bytes.LastIndex(content, []byte("startxref"))
+	return fmt.Appendf(slices.Clone(content[:end]), "startxref\n%d\n%%%%EOF\n", at)
+}
+
+// hiddenScript is a PDF of one page with a script in a stream of objects that no table names.
+func hiddenScript(keyword string) []byte {
+	objects := packed([]byte("1 0 << /Type /Catalog /Pages 2 0 R /OpenAction << /S /JavaScript /JS (app.alert(1)) >> >>"))
+	dict := fmt.Sprintf("9 0 obj\n<< /Type /ObjStm /N 1 /First 4 /Filter /FlateDecode /Length %d >>\n", len(objects))
+	return unlisted(dict + keyword + string(objects) + "\nendstream\nendobj\n")
 }
 
 // taped puts the mark of a tape archive at its place.

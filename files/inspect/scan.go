@@ -37,37 +37,51 @@ func scan(content []byte) (map[int64]bool, error) {
 		if next < 0 {
 			return counted, nil
 		}
-		if err := checkObjectStream(content[at : at+next]); err != nil {
+		before := content[at : at+next]
+		whole, err := checkObjectStream(before)
+		if err != nil {
 			return nil, err
 		}
 		at += next + len(keyword)
-		body := afterKeyword(content[at:])
-		if len(body) < 2 || !deflated(body) {
-			continue
+		body, found := afterKeyword(content[at:])
+		if !found && bytes.HasSuffix(bytes.TrimRight(before, white), []byte(">>")) {
+			return nil, damaged("a PDF") // readers differ in where its bytes begin
 		}
-		var err error
-		if unpacker, err = unpack(unpacker, body); err != nil {
-			continue
+		err = errNotDeflated
+		if len(body) >= 2 && deflated(body) {
+			unpacker, err = unpack(unpacker, body)
 		}
-		counted[int64(len(content)-len(body))] = true
-		// A stream that breaks off counts as far as it goes: readers show that part too.
-		_, err = io.Copy(unpacked, unpacker)
-		if r, refused := errors.AsType[refusal](errors.Join(err, unpacked.end())); refused {
+		if err == nil {
+			counted[int64(len(content)-len(body))] = true
+			_, err = io.Copy(unpacked, unpacker)
+			err = errors.Join(err, unpacked.end())
+		}
+		if r, refused := errors.AsType[refusal](err); refused {
 			return nil, r
+		}
+		// Another stream that breaks off counts as far as it goes: readers show that part too.
+		if err != nil && whole {
+			return nil, damaged("a PDF")
 		}
 	}
 }
 
+var errNotDeflated = errors.New("not a zlib stream")
+
+// white are the characters between words (ISO 32000-1, 7.2.2).
+const white = " \t\r\n\f\x00"
+
 // keyword comes before the bytes of each stream, and is the end of what comes after them.
 var keyword = []byte("stream")
 
-// afterKeyword is what comes after the end of the keyword's line, before which some readers overlook white space.
-func afterKeyword(rest []byte) []byte {
+// afterKeyword is what comes after the end of the keyword's line, before which some readers overlook white space, and whether there is
+// such an end.
+func afterKeyword(rest []byte) ([]byte, bool) {
 	line := bytes.TrimLeft(rest, " \t")
 	if body := bytes.TrimPrefix(bytes.TrimPrefix(line, []byte("\r")), []byte("\n")); len(body) < len(line) {
-		return body
+		return body, true
 	}
-	return rest
+	return rest, false
 }
 
 // A stream of objects may be deflated, and nothing else: then scan has looked into it, whether a table leads there or not.
@@ -76,18 +90,15 @@ var (
 	objectKeys   = []string{"Type", "ObjStm", "N", "First", "Length", "Extends", "Filter", "FlateDecode", "Fl"}
 )
 
-// checkObjectStream refuses a stream of objects with another filter or with parameters, by what is before its bytes.
-func checkObjectStream(before []byte) error {
-	of := false
-	for name := range namesIn(before) {
-		of = of || name == "ObjStm"
-	}
-	if !of {
-		return nil
+// checkObjectStream refuses a stream of objects with another filter or with parameters, by what is before its bytes, and reports
+// whether it is one that is deflated.
+func checkObjectStream(before []byte) (bool, error) {
+	if !hasName(before, "ObjStm") {
+		return false, nil
 	}
 	dict := objectStream.FindSubmatch(before)
 	if dict == nil {
-		return damaged("a PDF")
+		return false, damaged("a PDF")
 	}
 	filtered, deflates := 0, 0
 	for name := range namesIn(dict[1]) {
@@ -98,13 +109,13 @@ func checkObjectStream(before []byte) error {
 			deflates++
 		}
 		if !slices.Contains(objectKeys, name) {
-			return damaged("a PDF")
+			return false, damaged("a PDF")
 		}
 	}
 	if filtered != deflates || filtered > 1 {
-		return damaged("a PDF")
+		return false, damaged("a PDF")
 	}
-	return nil
+	return filtered > 0, nil
 }
 
 // deflated reports whether bytes begin like a zlib stream (RFC 1950).
@@ -169,6 +180,15 @@ func namesIn(b []byte) iter.Seq[string] {
 			}
 		}
 	}
+}
+
+func hasName(b []byte, name string) bool {
+	for found := range namesIn(b) {
+		if found == name {
+			return true
+		}
+	}
+	return false
 }
 
 // readName reads the name at the beginning of bytes, with its #xx decoded, and reports whether it found its end (ISO 32000-1, 7.3.5).
