@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/zlib"
 	"encoding/binary"
@@ -251,6 +252,8 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"a bomb of runs":                {withPage("/Contents 4 0 R", stream("/Filter /RunLengthDecode", bytes.Repeat([]byte{129, 0}, maxOneStream/128+1))), exchange.FileRuleInflates},
 		"a picture of a billion points": {withPage("", stream("/Subtype /Image /Width 65000 /Height 65000 /Filter /JBIG2Decode", []byte("x"))), exchange.FileRuleInflates},
 		"an archive at its end":         {append(withPage(""), emptyArchive...), exchange.FileRulePolyglot},
+		"an archive of 64 bits":         {withArchive(t, true), exchange.FileRulePolyglot},
+		"an archive with a gap":         {withArchive(t, false), exchange.FileRulePolyglot},
 		"another archive inside":        {withPage("/Contents 4 0 R", stream("", []byte("Rar!\x1a\x07\x01\x00"))), exchange.FileRulePolyglot},
 		"a tape archive":                {taped(withPage("")), exchange.FileRulePolyglot},
 		"a page of the web at its end":  {append(withPage(""), "<html><script>alert(1)</script>"...), exchange.FileRulePolyglot},
@@ -322,6 +325,53 @@ func repeated(object string, n int) []string {
 
 // emptyArchive is a ZIP archive with no file in it.
 var emptyArchive = append([]byte("PK\x05\x06"), make([]byte, 18)...)
+
+// withArchive is a PDF of one page that is an archive with a program in it too, in the format for 64 bits or with something before its
+// last record.
+func withArchive(t *testing.T, wide bool) []byte {
+	t.Helper()
+	page, gap := withPage(""), []byte("xxxxxxxx")
+	at := bytes.Index(page, []byte("xref\n"))
+	out := bytes.NewBuffer(slices.Clone(page[:at]))
+	w := zip.NewWriter(out)
+	w.SetOffset(int64(at))
+	if f, err := w.Create("evil.exe"); err != nil || must(f.Write([]byte("MZ"))) != 2 {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, little := out.Bytes(), binary.LittleEndian
+	end := bytes.LastIndex(content, emptyArchive[:4])
+	last := content[end:]
+	size, start := little.Uint32(last[12:]), little.Uint32(last[16:])
+	if wide {
+		gap = little.AppendUint64([]byte("PK\x06\x06"), 44)
+		gap = append(little.AppendUint32(gap, 45|45<<16), make([]byte, 8)...)
+		for _, n := range []uint64{1, 1, uint64(size), uint64(start)} {
+			gap = little.AppendUint64(gap, n)
+		}
+		gap = little.AppendUint32(append(gap, "PK\x06\x07"...), 0)
+		gap = little.AppendUint32(little.AppendUint64(gap, uint64(end)), 1)
+		copy(last[8:], "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
+	}
+	content = slices.Concat(content[:end], gap, last)
+	table := len(content)
+	content = startingAt(append(content, page[at:]...), table)
+	little.PutUint16(content[table-2:], uint16(len(content)-table))
+	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	if err != nil || len(r.File) != 1 || must(r.File[0].Open()) == nil {
+		t.Fatal("it does not open as an archive: ", err)
+	}
+	return content
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
 
 // A page tree that leads to itself must not hold the check up.
 func TestATreeThatLeadsToItselfEnds(t *testing.T) {
