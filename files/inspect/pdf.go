@@ -212,7 +212,7 @@ func walkArray(doc *model.Context, a types.Array, depth int) error {
 }
 
 func walkDict(doc *model.Context, d types.Dict, depth int) error {
-	if err := checkDict(d); err != nil {
+	if err := checkDict(doc, d); err != nil {
 		return err
 	}
 	if err := checkEvents(doc, d); err != nil {
@@ -260,31 +260,67 @@ var (
 	objectTypes = map[string]refusal{"EmbeddedFile": carries}
 )
 
-func checkDict(d types.Dict) error {
+func checkDict(doc *model.Context, d types.Dict) error {
 	for key := range d {
 		if r, active := activeKeys[key]; active {
 			return r
 		}
 	}
-	name := func(key string) string {
-		if n := d.NameEntry(key); n != nil {
-			return *n
+	kind, err := nameIn(doc, d, "Type")
+	if err != nil {
+		return err
+	}
+	for key, harmful := range map[string]map[string]refusal{"S": actions, "Subtype": subtypes, "Type": objectTypes} {
+		name, err := nameIn(doc, d, key)
+		if err != nil {
+			return err
 		}
-		return ""
+		if r, active := harmful[name]; active && (key != "S" || kind != "StructElem") {
+			return r
+		}
 	}
-	if r, active := actions[name("S")]; active && name("Type") != "StructElem" {
-		return r
+	return checkPoints(doc, d)
+}
+
+func checkPoints(doc *model.Context, d types.Dict) error {
+	w, err := numberIn(doc, d, "Width")
+	if err != nil {
+		return err
 	}
-	if r, active := subtypes[name("Subtype")]; active {
-		return r
+	h, err := numberIn(doc, d, "Height")
+	if err == nil && (w < 0 || h < 0 || h > 0 && w > maxPixels/h) {
+		err = refuse(exchange.FileRuleInflates, "has a picture of more than %d million points", maxPixels/1_000_000)
 	}
-	if r, active := objectTypes[name("Type")]; active {
-		return r
+	return err
+}
+
+// entry is what a dictionary has under a key, there or in an object of its own.
+func entry(doc *model.Context, d types.Dict, key string) (types.Object, error) {
+	o, _ := d.Find(key)
+	o, err := doc.Dereference(o)
+	if _, again := o.(types.IndirectRef); again || err != nil {
+		return nil, damaged("a PDF")
 	}
-	if w, h := d.IntEntry("Width"), d.IntEntry("Height"); w != nil && h != nil && (*w < 0 || *h < 0 || *h > 0 && *w > maxPixels / *h) {
-		return refuse(exchange.FileRuleInflates, "has a picture of more than %d million points", maxPixels/1_000_000)
+	return o, nil
+}
+
+// nameIn is a name that a dictionary has under a key; "" for anything else.
+func nameIn(doc *model.Context, d types.Dict, key string) (string, error) {
+	o, err := entry(doc, d, key)
+	name, _ := o.(types.Name)
+	return string(name), err
+}
+
+// numberIn is a number that a dictionary has under a key; 0 for anything else.
+func numberIn(doc *model.Context, d types.Dict, key string) (int, error) {
+	o, err := entry(doc, d, key)
+	switch n := o.(type) {
+	case types.Integer:
+		return n.Value(), err
+	case types.Float:
+		return int(n.Value()), err
 	}
-	return nil
+	return 0, err
 }
 
 // checkOpening refuses what happens without a click: only going to a page may. A portfolio carries files.
@@ -328,8 +364,15 @@ func onlyGoes(doc *model.Context, o types.Object) error {
 	if !isAction { // a destination
 		return nil
 	}
-	kind, name := d.NameEntry("S"), d.NameEntry("N")
-	goes := kind != nil && (*kind == "GoTo" || *kind == "Named" && name != nil && slices.Contains(turns, *name))
+	kind, err := nameIn(doc, d, "S")
+	if err != nil {
+		return err
+	}
+	name, err := nameIn(doc, d, "N")
+	if err != nil {
+		return err
+	}
+	goes := kind == "GoTo" || kind == "Named" && slices.Contains(turns, name)
 	if !goes || has(d, "Next") {
 		return refuse(exchange.FileRuleAutomatic, "does something by itself when it is opened")
 	}

@@ -49,6 +49,11 @@ func withPage(entries string, more ...string) []byte {
 	}, more...)...)
 }
 
+// link has a page do something on a click.
+func link(action string) string {
+	return "/Annots [<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A " + action + " >>]"
+}
+
 func withPages(n int) []byte {
 	kids := make([]string, n)
 	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>", ""}
@@ -160,7 +165,7 @@ func TestHarmlessPDFsAreAccepted(t *testing.T) {
 		"one page":                      {withPage(""), 1},
 		"as many as may be":             {withPages(exchange.MaxFilePages), exchange.MaxFilePages},
 		"packed content":                {withPage("/Contents 4 0 R", stream("/Filter /FlateDecode", drawing)), 1},
-		"a link":                        {withPage("/Annots [<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A << /S /URI /URI (https://bank.example) >> >>]"), 1},
+		"a link":                        {withPage(link("<< /S /URI /URI (https://bank.example) >>")), 1},
 		"a form to fill in":             {withCatalog("/AcroForm << /Fields [4 0 R] >>", "<< /FT /Tx /T (name) /V (Wanjiru) >>"), 1},
 		"opening at its page":           {withCatalog("/OpenAction [3 0 R /Fit]"), 1},
 		"opening by an action":          {withCatalog("/OpenAction << /S /GoTo /D [3 0 R /Fit] >>"), 1},
@@ -169,6 +174,8 @@ func TestHarmlessPDFsAreAccepted(t *testing.T) {
 		"turning a page at opening":     {withCatalog("/OpenAction << /S /Named /N /LastPage >>"), 1},
 		"a second saving":               {append(withPage(""), withPage("")...), 1},
 		"a structure":                   {withCatalog("/StructTreeRoot << /Type /StructTreeRoot /K 4 0 R >>", "<< /Type /StructElem /S /Sound /P 1 0 R >>"), 1},
+		"names of resources":            {withPage("/Resources << /Font << /S 4 0 R /Type 4 0 R /Width 4 0 R >> >>", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"), 1},
+		"a link, kind elsewhere":        {withPage(link("<< /S 4 0 R /URI (https://bank.example) >>"), "/URI"), 1},
 		"white space at the end":        {append(withPage(""), "\r\n \x00\n"...), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +201,7 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"a script spelled by numbers":        {withCatalog("/OpenAction << /S /J#61#76aScrip#74 /J#53 (app.alert(1)) >>"), exchange.FileRuleScript},
 		"a script whose kind is elsewhere":   {withCatalog("/OpenAction << /S 4 0 R /X (app.alert(1)) >>", "/JavaScript"), exchange.FileRuleScript},
 		"a script that no table names":       {unlisted("9 0 obj\n" + script + "\nendobj\n"), exchange.FileRuleScript},
-		"a script under a click":             {withPage("/Annots [<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A " + script + " >>]"), exchange.FileRuleScript},
+		"a script under a click":             {withPage(link(script)), exchange.FileRuleScript},
 		"a script in an object stream":       {optimized(t, withCatalog("/OpenAction "+script)), exchange.FileRuleScript},
 		"a script in a field":                {withCatalog("/AcroForm << /Fields [4 0 R] >>", "<< /FT /Tx /T (a) /AA << /K "+script+" >> >>"), exchange.FileRuleScript},
 		"a program":                          {withCatalog("/OpenAction << /S /Launch /F (calc.exe) >>"), exchange.FileRuleLaunch},
@@ -233,6 +240,13 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"a table that is not there":          {startingAt(withPage(""), 7), exchange.FileRuleDamaged},
 		"an object as a table":               {startingAt(withPage(""), 15), exchange.FileRuleDamaged},
 		"a table behind the end":             {startingAt(withPage(""), 99_999), exchange.FileRuleDamaged},
+		"another document, kind elsewhere":   {withPage(link("<< /S 4 0 R /F (//evil/x.pdf) /D [0 /Fit] >>"), "/GoToR"), exchange.FileRuleLaunch},
+		"another document, kind given twice": {withPage(link("<< /S /GoToR /S /URI /F (//evil/x.pdf) /D [0 /Fit] >>")), exchange.FileRuleLaunch},
+		"a thread, kind elsewhere":           {withPage(link("<< /S 4 0 R /F (//evil/x.pdf) /D 0 >>"), "/Thread"), exchange.FileRuleLaunch},
+		"a sound, kind elsewhere":            {withPage(link("<< /S 4 0 R >>"), "/Sound"), exchange.FileRuleMedia},
+		"a sound, kind further":              {withPage(link("<< /S 4 0 R >>"), "5 0 R", "/Sound"), exchange.FileRuleDamaged},
+		"a film, kind elsewhere":             {withPage("/Annots [<< /Subtype 4 0 R /Rect [0 0 9 9] /Movie << /F (//evil/x.avi) >> >>]", "/Movie"), exchange.FileRuleMedia},
+		"an action by itself, elsewhere":     {withPage("/AA 4 0 R", "<< /O 5 0 R >>", "<< /S 6 0 R /URI (https://evil.example) >>", "/URI"), exchange.FileRuleAutomatic},
 		"a chain of actions":                 {withCatalog("/OpenAction << /S /GoTo /D [3 0 R /Fit] /Next << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleAutomatic},
 		"a password":                         {locked(t, "secret", "owner"), exchange.FileRuleEncrypted},
 		"protection without a password":      {locked(t, "", "owner"), exchange.FileRuleEncrypted},
@@ -251,6 +265,8 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"two bombs before a picture":    {withPage("", stream("/Subtype /Image /Width 9 /Height 9 /Filter [/LZWDecode /RunLengthDecode /DCTDecode]", []byte("x"))), exchange.FileRuleInflates},
 		"a bomb of runs":                {withPage("/Contents 4 0 R", stream("/Filter /RunLengthDecode", bytes.Repeat([]byte{129, 0}, maxOneStream/128+1))), exchange.FileRuleInflates},
 		"a picture of a billion points": {withPage("", stream("/Subtype /Image /Width 65000 /Height 65000 /Filter /JBIG2Decode", []byte("x"))), exchange.FileRuleInflates},
+		"a picture, size elsewhere":     {withPage("", stream("/Subtype /Image /Width 5 0 R /Height 5 0 R /Filter /JBIG2Decode", []byte("x")), "65000"), exchange.FileRuleInflates},
+		"a picture, size in parts":      {withPage("", stream("/Subtype /Image /Width 65000.0 /Height 65000.0 /Filter /JBIG2Decode", []byte("x"))), exchange.FileRuleInflates},
 		"an archive at its end":         {append(withPage(""), emptyArchive...), exchange.FileRulePolyglot},
 		"an archive of 64 bits":         {withArchive(t, true), exchange.FileRulePolyglot},
 		"an archive with a gap":         {withArchive(t, false), exchange.FileRulePolyglot},

@@ -16,8 +16,8 @@ import (
 // activeNames are the names that a PDF must not have anywhere, whether its tables lead there or not. They are long enough not to
 // occur by chance in the bytes of pictures.
 var activeNames = map[string]refusal{
-	"JavaScript": scripted, "Launch": launches, "GoToE": carries, "EmbeddedFile": carries, "EmbeddedFiles": carries, "AdditionalStreams": carries, "SubmitForm": submits, "ImportData": submits,
-	"RichMedia": plays, "RichMediaExecute": plays,
+	"JavaScript": scripted, "Launch": launches, "GoToR": launches, "GoToE": carries, "EmbeddedFile": carries, "EmbeddedFiles": carries, "FileAttachment": carries,
+	"SubmitForm": submits, "ImportData": submits, "RichMedia": plays, "RichMediaExecute": plays, "Rendition": plays, "GoTo3DView": plays,
 	"Encrypt": {exchange.FileRuleEncrypted, "is encrypted or protected by a password"},
 }
 
