@@ -149,13 +149,16 @@ func (t unitTx) useFile(ctx context.Context, u exchange.FileUse, by exchange.Pri
 	return t.audit(ctx, by, "file.used", "file", u.FileID, nil, map[string]any{"object_type": u.ObjectType, "object_id": u.ObjectID})
 }
 
+// A database that was put back may lack the rows of files that it had, and the uses of those that it has. Nothing ends and nothing is
+// swept before it was released.
 const endFiles = `
 UPDATE files SET deleted_at = $1 WHERE id IN (
     SELECT f.id FROM files f JOIN file_retention r ON r.purpose = f.purpose
-    WHERE f.deleted_at IS NULL AND f.created_at < $1::timestamptz - r.unused_kept AND file_due(f.id, $1) ORDER BY f.created_at LIMIT $2 FOR UPDATE OF f SKIP LOCKED)
+    WHERE database_released() AND f.deleted_at IS NULL AND f.created_at < $1::timestamptz - r.unused_kept AND file_due(f.id, $1) ORDER BY f.created_at LIMIT $2 FOR UPDATE OF f SKIP LOCKED)
 RETURNING ` + fileColumns
 
-// EndFiles ends the retention of at most limit files, and returns their number. From then on nobody sees them.
+// EndFiles ends the retention of at most limit files, and returns their number. From then on nobody sees them. None while the database,
+// which was put back, is not released.
 func (s *Store) EndFiles(ctx context.Context, limit int) (int, error) {
 	n := 0
 	err := s.inTx(ctx, "file", func(t unitTx) error {
@@ -171,9 +174,10 @@ func (s *Store) EndFiles(ctx context.Context, limit int) (int, error) {
 	return n, err
 }
 
-const readUnpurged = `SELECT id, purpose FROM files WHERE deleted_at IS NOT NULL AND purged_at IS NULL ORDER BY deleted_at LIMIT $1`
+const readUnpurged = `SELECT id, purpose FROM files WHERE database_released() AND deleted_at IS NOT NULL AND purged_at IS NULL ORDER BY deleted_at LIMIT $1`
 
-// UnpurgedFiles lists files whose retention has ended and whose bytes are to be deleted.
+// UnpurgedFiles lists files whose retention has ended and whose bytes are to be deleted. None while the database, which was put back,
+// is not released.
 func (s *Store) UnpurgedFiles(ctx context.Context, limit int) ([]exchange.FileRef, error) {
 	return readAll[exchange.FileRef](ctx, s.db, "file", readUnpurged, limit)
 }
@@ -194,7 +198,6 @@ func (s *Store) PurgeFile(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// A database that was put back may lack the rows of files that it had. Nothing is swept before it was released.
 const readUnknown = `
 SELECT x.id FROM unnest($1::uuid[]) AS x (id) WHERE database_released() AND NOT EXISTS (SELECT FROM files f WHERE f.id = x.id AND f.purged_at IS NULL)`
 

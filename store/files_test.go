@@ -313,6 +313,30 @@ func TestAPDFIsNotUsedWithoutItsPicture(t *testing.T) {
 	}
 }
 
+// A database that was put back may lack the use of a file: its retention does not end before the database was released.
+func TestNoFileEndsInADatabaseThatWasPutBack(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.URL(t)
+	s := storetest.Open(t, dsn, store.Options{})
+	vendor, m := storetest.User(t, s, exchange.RoleVendor), storetest.NewMarket(t, s)
+	addFile(t, ago(t, dsn, 15*day), vendor, "ended before", false)
+	if n, err := s.EndFiles(t.Context(), 10); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	f := addFile(t, ago(t, dsn, 15*day), vendor, "due", false)
+	storetest.Attempt(t, s, m.Order(t, s, "10")) // what was sent once makes a difference
+	storetest.PutBack(t, s)
+	if n, err := s.EndFiles(t.Context(), 10); n != 0 || err != nil {
+		t.Errorf("%d files have ended, %v", n, err)
+	}
+	if refs, err := s.UnpurgedFiles(t.Context(), 10); len(refs) != 0 || err != nil {
+		t.Errorf("%v are to be purged, %v", refs, err)
+	}
+	if _, err := storetest.Owner(t, s).ExecContext(t.Context(), `UPDATE files SET deleted_at = now() WHERE id = $1`, f.ID); sqlState(err) != "KV001" {
+		t.Errorf("its owner ends one: %v", err)
+	}
+}
+
 // Objects without a row are found, but not while a database that was put back may lack rows.
 func TestObjectsWithoutARowAreFound(t *testing.T) {
 	t.Parallel()
