@@ -32,7 +32,7 @@ func (s *Store) MayUpload(ctx context.Context, user uuid.UUID) error {
 }
 
 // AddFile stores a file whose bytes are stored already; a PDF that was made from a picture comes with the picture as second.
-// CodeLimitReached when the uploader has sent too many within a day.
+// CodeLimitReached when the uploader has sent too many within a day, CodeStateConflict when it was deactivated meanwhile.
 func (s *Store) AddFile(ctx context.Context, files []exchange.NewFile, by exchange.Principal) (exchange.File, error) {
 	var added exchange.File
 	err := s.inTx(ctx, "file", func(t unitTx) error {

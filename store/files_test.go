@@ -187,6 +187,23 @@ func TestTheDatabaseKnowsWhoUploadsWhat(t *testing.T) {
 	}
 }
 
+// An upload takes minutes. Who was deactivated meanwhile, or whose merchant was, has sent nothing.
+func TestNobodyUploadsWhoWasDeactivated(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	vendor := storetest.User(t, s, exchange.RoleVendor)
+	sub, gone := storetest.Subvendor(t, s, vendor), storetest.Subvendor(t, s, vendor)
+	for _, step := range []struct{ off, by exchange.User }{{gone, gone}, {vendor, sub}, {vendor, vendor}} {
+		if _, err := storetest.Owner(t, s).ExecContext(t.Context(), `UPDATE users SET is_active = false WHERE id = $1`, step.off.ID); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.AddFile(t.Context(), uploaded(t, step.by, "late", false), storetest.PrincipalOf(step.by))
+		if exchange.CodeOf(err) != exchange.CodeStateConflict {
+			t.Errorf("a %s: %v", step.by.Role, err)
+		}
+	}
+}
+
 // ago is the store with a clock that is behind.
 func ago(t *testing.T, dsn string, d time.Duration) *store.Store {
 	t.Helper()

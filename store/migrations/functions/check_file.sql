@@ -13,6 +13,9 @@ BEGIN
     ) THEN
         RAISE EXCEPTION 'user % may not upload file % for its owner and purpose', NEW.uploaded_by, NEW.id USING ERRCODE = 'KV002';
     END IF;
+    IF EXISTS (SELECT FROM users u LEFT JOIN users v ON v.id = u.vendor_id WHERE u.id = NEW.uploaded_by AND NOT (u.is_active AND coalesce(v.is_active, true))) THEN
+        RAISE EXCEPTION 'user % was deactivated while it sent file %', NEW.uploaded_by, NEW.id USING ERRCODE = 'KV001';
+    END IF;
     IF NEW.original_id IS NOT NULL AND NOT EXISTS (
         SELECT FROM files f WHERE f.id = NEW.original_id AND f.content_type IN ('image/png', 'image/jpeg') AND f.sha256 = NEW.source_sha256
             AND f.purpose = NEW.purpose AND f.uploaded_by = NEW.uploaded_by AND f.owner_id IS NOT DISTINCT FROM NEW.owner_id
