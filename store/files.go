@@ -223,9 +223,9 @@ func (s *Store) FileKeysOfOtherMasters(ctx context.Context, master string, after
 const readNewestFileSeal = `SELECT k.seal, k.master_key FROM file_keys k WHERE k.file_id = $1 AND ` + newestFileSeal
 
 // SealFileKeyAnew stores the seal of a file's key under another master key; the earlier seal stays. A key that this master key seals
-// already is left as it is.
+// already is left as it is, and one whose file was purged meanwhile is gone.
 func (s *Store) SealFileKeyAnew(ctx context.Context, k exchange.SealedFileKey, by exchange.Principal) error {
-	return s.inTx(ctx, "file key", func(t unitTx) error {
+	err := s.inTx(ctx, "file key", func(t unitTx) error {
 		var last struct {
 			Seal      int
 			MasterKey string
@@ -238,6 +238,10 @@ func (s *Store) SealFileKeyAnew(ctx context.Context, k exchange.SealedFileKey, b
 		}
 		return t.audit(ctx, by, "file.key_sealed_anew", "file", k.FileID, map[string]any{"master_key": last.MasterKey}, map[string]any{"master_key": k.MasterKey, "seal": last.Seal + 1})
 	})
+	if code := exchange.CodeOf(err); code == exchange.CodeNotFound || code == exchange.CodeStateConflict {
+		return nil
+	}
+	return err
 }
 
 const countFileMasters = `SELECT k.master_key, count(*) AS keys FROM file_keys k WHERE ` + newestFileSeal + ` GROUP BY k.master_key ORDER BY k.master_key`

@@ -376,33 +376,6 @@ func TestObjectsWithoutARowAreFound(t *testing.T) {
 	}
 }
 
-func TestKeysOfFilesAreSealedAnew(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	vendor := storetest.User(t, s, exchange.RoleVendor)
-	first, second := addFile(t, s, vendor, "a", false), addFile(t, s, vendor, "b", false)
-	keys, err := s.FileKeysOfOtherMasters(t.Context(), "second", uuid.Nil, 10)
-	if err != nil || len(keys) != 2 || keys[0].FileID != first.ID {
-		t.Fatalf("%d keys, %v", len(keys), err)
-	}
-	anew := keys[0]
-	anew.Ciphertext, anew.MasterKey = []byte("anew"), "second"
-	for range 2 {
-		if err := s.SealFileKeyAnew(t.Context(), anew, exchange.System("operator")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, key, err := s.ViewFile(t.Context(), seen(vendor), first.ID, nil, storetest.PrincipalOf(vendor))
-	if err != nil || string(key.Ciphertext) != "anew" {
-		t.Errorf("read %q, %v", key.Ciphertext, err)
-	}
-	keys, err = s.FileKeysOfOtherMasters(t.Context(), "second", uuid.Nil, 10)
-	uses, usesErr := s.FileKeysByMaster(t.Context())
-	if err != nil || usesErr != nil || len(keys) != 1 || keys[0].FileID != second.ID || !slices.Equal(uses, []exchange.MasterKeyUse{{MasterKey: "first", Keys: 1}, {MasterKey: "second", Keys: 1}}) {
-		t.Errorf("left are %v, used are %v (%v, %v)", keys, uses, err, usesErr)
-	}
-}
-
 func TestUploadsOfADayAreLimited(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -144,7 +144,7 @@ func TestFreezeWaitsForWhatPassed(t *testing.T) {
 	}
 }
 
-// waitsFor returns when something waits for an advisory lock, and fails the test when what is to wait is done before.
+// waitsFor returns when something waits for a lock, and fails the test when what is to wait is done before.
 func waitsFor(t *testing.T, db *sql.DB, done <-chan error) {
 	t.Helper()
 	for waits := false; !waits; {
@@ -153,8 +153,7 @@ func waitsFor(t *testing.T, db *sql.DB, done <-chan error) {
 			t.Fatalf("it did not wait: %v", err)
 		default:
 		}
-		const waiting = `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-			WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted)`
+		const waiting = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0)`
 		if err := db.QueryRowContext(t.Context(), waiting).Scan(&waits); err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,7 @@ CREATE TABLE file_keys (
 );
 CALL refuse_when('file_keys', '_immutable', 'UPDATE');
 CALL refuse_when('file_keys', '_kept_all', 'TRUNCATE');
-CREATE TRIGGER file_keys_sealed BEFORE INSERT ON file_keys FOR EACH ROW WHEN (NEW.seal > 1) EXECUTE FUNCTION check_file_seal();
+CREATE TRIGGER file_keys_sealed BEFORE INSERT ON file_keys FOR EACH ROW EXECUTE FUNCTION check_file_seal();
 CREATE TRIGGER file_keys_kept BEFORE DELETE ON file_keys FOR EACH ROW EXECUTE FUNCTION check_file_purged();
 
 -- What uses a file. One that is used is kept for its purpose's time.
