@@ -141,6 +141,9 @@ func TestRowsOfFilesAreGuarded(t *testing.T) {
 			t.Errorf("a PDF made from a picture %s is stored", name)
 		}
 	}
+	if _, err := s.AddFile(t.Context(), uploaded(t, vendor, "alone", true)[1:], by); err == nil {
+		t.Error("a picture without its PDF is stored")
+	}
 	f := addFile(t, s, vendor, "receipt", false)
 	db := storetest.Owner(t, s)
 	for _, query := range []string{
@@ -149,6 +152,8 @@ func TestRowsOfFilesAreGuarded(t *testing.T) {
 		`DELETE FROM file_keys`, `UPDATE file_keys SET master_key = 'second'`, `DELETE FROM file_retention`,
 		`UPDATE file_retention SET kept = interval '1 year'`, `INSERT INTO file_keys (file_id, seal, ciphertext, master_key) SELECT id, 3, 'x', 'third' FROM files`,
 		`INSERT INTO file_keys (file_id, seal, ciphertext, master_key) SELECT id, 2, 'x', 'first' FROM files`,
+		`INSERT INTO files (id, purpose, owner_id, uploaded_by, name, content_type, size_bytes, sha256, source_sha256, pages, created_at)
+			SELECT gen_random_uuid(), purpose, owner_id, uploaded_by, name, content_type, size_bytes, sha256, source_sha256, pages, created_at FROM files`,
 	} {
 		if _, err := db.ExecContext(t.Context(), query); err == nil {
 			t.Errorf("%s is done", query)

@@ -47,6 +47,7 @@ CALL never_removed('files');
 CALL same_columns('files', 'id, purpose, owner_id, uploaded_by, name, content_type, size_bytes, sha256, source_sha256, pages, original_id, created_at');
 CALL set_once('files', 'deleted_at, purged_at');
 CREATE TRIGGER files_uploaded BEFORE INSERT ON files FOR EACH ROW EXECUTE FUNCTION check_file();
+CREATE CONSTRAINT TRIGGER files_whole AFTER INSERT ON files DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_file_whole();
 CREATE TRIGGER files_ended BEFORE UPDATE ON files FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION check_file_end();
 
 -- The keys of the bytes, each encrypted by a master key. The highest seal of a file counts. They go when the bytes do.
