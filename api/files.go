@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -123,11 +124,12 @@ func (s *server) receive(c *call, purpose func(*form) (exchange.FilePurpose, err
 	if s.Files == nil {
 		return exchange.File{}, errNoFiles
 	}
-	if !s.uploads.take(c.who.UserID) {
+	of := cmp.Or(c.who.VendorID, c.who.UserID)
+	if !s.uploads.take(of) {
 		return exchange.File{}, exchange.Errorf(exchange.CodeUnavailable, "Too many files are being uploaded. Try again.")
 	}
-	defer s.uploads.give(c.who.UserID)
-	if err := s.Store.MayUpload(c.ctx, c.who.UserID); err != nil {
+	defer s.uploads.give(of)
+	if err := s.Store.MayUpload(c.ctx, c.who); err != nil {
 		return exchange.File{}, err
 	}
 	var taken *files.Taken

@@ -550,8 +550,10 @@ func TestUploadsHaveLimits(t *testing.T) {
 	slow, other := e.person(exchange.RoleVendor), e.person(exchange.RoleVendor)
 	for e.server.uploads.take(slow.ID) {
 	}
-	e.upload(slow, exchange.FileOTCProof, "a.pdf", receipt("x")).refused(exchange.CodeUnavailable)
-	e.file(other) // slow ones of one user are no other's
+	for _, who := range []person{slow, e.person(exchange.RoleSubvendor, slow.ID)} {
+		e.upload(who, exchange.FileOTCProof, "a.pdf", receipt("x")).refused(exchange.CodeUnavailable)
+	}
+	e.file(other) // slow ones of one merchant are no other's
 	for e.server.uploads.take(newID()) {
 	}
 	e.upload(other, exchange.FileOTCProof, "a.pdf", receipt("x")).refused(exchange.CodeUnavailable)

@@ -20,37 +20,37 @@ const (
 	maxFormField  = 4 << 10  // bytes of one field
 	maxPartHead   = 16 << 10 // bytes of the headers of a field, and of what is between two
 	maxUploads    = 16       // uploads that one process takes at a time
-	maxOwnUploads = 4        // of one user
+	maxOwnUploads = 4        // of one merchant with its subvendors, or of one member of the staff
 )
 
-// uploads are the running uploads of this process. Slow ones of one user leave room for others.
+// uploads are the running uploads of this process. Slow ones of one merchant leave room for others.
 type uploads struct {
 	mu  sync.Mutex
 	all int
 	of  map[uuid.UUID]int
 }
 
-// take reports whether a user may upload now. If so, give ends the upload.
-func (u *uploads) take(user uuid.UUID) bool {
+// take reports whether a merchant or member of the staff may upload now. If so, give ends the upload.
+func (u *uploads) take(by uuid.UUID) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.all == maxUploads || u.of[user] == maxOwnUploads {
+	if u.all == maxUploads || u.of[by] == maxOwnUploads {
 		return false
 	}
 	if u.of == nil {
 		u.of = map[uuid.UUID]int{}
 	}
 	u.all++
-	u.of[user]++
+	u.of[by]++
 	return true
 }
 
-func (u *uploads) give(user uuid.UUID) {
+func (u *uploads) give(by uuid.UUID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.all--
-	if u.of[user]--; u.of[user] == 0 {
-		delete(u.of, user)
+	if u.of[by]--; u.of[by] == 0 {
+		delete(u.of, by)
 	}
 }
 

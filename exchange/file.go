@@ -40,6 +40,7 @@ const (
 	MaxFilePages     = 50
 	MaxFileName      = 120 // characters
 	MaxFilesPerDay   = 200 // that one user uploads within 24 hours
+	MaxMerchantFiles = 600 // that a merchant and its subvendors upload within 24 hours
 	FileLinkLife     = 5 * time.Minute
 )
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"slices"
@@ -24,22 +25,29 @@ const insertFileKey = `INSERT INTO file_keys (file_id, seal, ciphertext, master_
 
 const countUploads = `SELECT count(*) FROM files WHERE uploaded_by = $1 AND created_at > now() - interval '1 day' AND original_id IS NULL`
 
-const tooManyFiles = "files of one account within a day"
+const countMerchantUploads = `SELECT count(*) FROM files WHERE owner_id = $1 AND created_at > now() - interval '1 day' AND original_id IS NULL`
 
-// MayUpload refuses a user that has sent too many files within a day, before one more is read. AddFile decides.
-func (s *Store) MayUpload(ctx context.Context, user uuid.UUID) error {
-	return s.inTx(ctx, "file", func(t unitTx) error { return t.below(ctx, exchange.MaxFilesPerDay, countUploads, user, tooManyFiles) })
+// MayUpload refuses a user that has sent too many files within a day, or whose merchant has, before one more is read. AddFile decides.
+func (s *Store) MayUpload(ctx context.Context, by exchange.Principal) error {
+	return s.inTx(ctx, "file", func(t unitTx) error { return t.mayUpload(ctx, by) })
+}
+
+func (t unitTx) mayUpload(ctx context.Context, by exchange.Principal) error {
+	if err := t.below(ctx, exchange.MaxMerchantFiles, countMerchantUploads, by.VendorID, "files of one merchant within a day"); err != nil {
+		return err
+	}
+	return t.below(ctx, exchange.MaxFilesPerDay, countUploads, by.UserID, "files of one account within a day")
 }
 
 // AddFile stores a file whose bytes are stored already; a PDF that was made from a picture comes with the picture as second.
-// CodeLimitReached when the uploader has sent too many within a day, CodeStateConflict when it was deactivated meanwhile.
+// CodeLimitReached when the uploader or its merchant has sent too many within a day, CodeStateConflict when it was deactivated meanwhile.
 func (s *Store) AddFile(ctx context.Context, files []exchange.NewFile, by exchange.Principal) (exchange.File, error) {
 	var added exchange.File
 	err := s.inTx(ctx, "file", func(t unitTx) error {
-		if err := t.One(ctx, lockOwner, by.UserID); err != nil {
+		if err := t.One(ctx, lockOwner, cmp.Or(by.VendorID, by.UserID)); err != nil { // uploads of one merchant are counted one after the other
 			return err
 		}
-		if err := t.below(ctx, exchange.MaxFilesPerDay, countUploads, by.UserID, tooManyFiles); err != nil {
+		if err := t.mayUpload(ctx, by); err != nil {
 			return err
 		}
 		for _, f := range slices.Backward(files) {

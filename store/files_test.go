@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -385,7 +386,7 @@ func TestUploadsOfADayAreLimited(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	vendor := storetest.User(t, s, exchange.RoleVendor)
-	if err := s.MayUpload(t.Context(), vendor.ID); err != nil {
+	if err := s.MayUpload(t.Context(), storetest.PrincipalOf(vendor)); err != nil {
 		t.Error(err)
 	}
 	for range exchange.MaxFilesPerDay / 2 {
@@ -395,9 +396,32 @@ func TestUploadsOfADayAreLimited(t *testing.T) {
 	if _, err := s.AddFile(t.Context(), uploaded(t, vendor, "one more", false), storetest.PrincipalOf(vendor)); exchange.CodeOf(err) != exchange.CodeLimitReached {
 		t.Errorf("one more: %v", err)
 	}
-	if err := s.MayUpload(t.Context(), vendor.ID); exchange.CodeOf(err) != exchange.CodeLimitReached {
+	if err := s.MayUpload(t.Context(), storetest.PrincipalOf(vendor)); exchange.CodeOf(err) != exchange.CodeLimitReached {
 		t.Errorf("one more may come: %v", err)
 	}
+}
+
+// The accounts of one merchant together take no more than a merchant may. Others still upload.
+func TestUploadsOfAMerchantAreLimited(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	vendor, rival := storetest.User(t, s, exchange.RoleVendor), storetest.User(t, s, exchange.RoleVendor)
+	addFile(t, s, storetest.Subvendor(t, s, vendor), "receipt", false)
+	storetest.Exec(t, s, fmt.Sprintf(`
+		INSERT INTO files (id, purpose, owner_id, uploaded_by, name, content_type, size_bytes, sha256, source_sha256, pages, created_at)
+			SELECT gen_random_uuid(), purpose, owner_id, uploaded_by, name, content_type, size_bytes, sha256, source_sha256, pages, created_at
+			FROM files, generate_series(2, %d);
+		INSERT INTO file_keys (file_id, ciphertext, master_key)
+			SELECT f.id, 'x', 'first' FROM files f WHERE NOT EXISTS (SELECT FROM file_keys k WHERE k.file_id = f.id)`, exchange.MaxMerchantFiles))
+	for _, u := range []exchange.User{vendor, storetest.Subvendor(t, s, vendor)} {
+		if _, err := s.AddFile(t.Context(), uploaded(t, u, "one more", false), storetest.PrincipalOf(u)); exchange.CodeOf(err) != exchange.CodeLimitReached {
+			t.Errorf("one more of a %s: %v", u.Role, err)
+		}
+		if err := s.MayUpload(t.Context(), storetest.PrincipalOf(u)); exchange.CodeOf(err) != exchange.CodeLimitReached {
+			t.Errorf("one more of a %s may come: %v", u.Role, err)
+		}
+	}
+	addFile(t, s, rival, "another merchant's", false)
 }
 
 // Each process can do with files what it must, and no more.

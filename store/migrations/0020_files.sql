@@ -40,6 +40,7 @@ CREATE TABLE files (
     CONSTRAINT files_end CHECK (purged_at IS NULL OR coalesce(purged_at >= deleted_at, false))
 );
 CREATE INDEX files_source_idx ON files (source_sha256);
+CREATE INDEX files_owner_idx ON files (owner_id, created_at) WHERE owner_id IS NOT NULL;
 CREATE INDEX files_uploaded_idx ON files (uploaded_by, created_at);
 CREATE INDEX files_age_idx ON files (created_at) WHERE deleted_at IS NULL;
 CREATE INDEX files_deleted_idx ON files (deleted_at) WHERE deleted_at IS NOT NULL AND purged_at IS NULL;
