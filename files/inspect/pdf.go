@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -119,7 +120,8 @@ func polyglot() error {
 
 // checkDocument walks all objects, whether a page uses them or not. What the streams at some offsets expand to was counted already.
 func checkDocument(doc *model.Context, counted map[int64]bool) (int, error) {
-	left := int64(maxInflated)
+	left, hidden := int64(maxInflated), maps.Clone(counted)
+	maps.DeleteFunc(hidden, func(_ int64, objects bool) bool { return !objects })
 	for number, entry := range doc.Table {
 		if entry == nil || entry.Free {
 			continue
@@ -134,6 +136,12 @@ func checkDocument(doc *model.Context, counted map[int64]bool) (int, error) {
 		if err := expand(object, counted, &left); err != nil {
 			return 0, err
 		}
+		if packed, ok := object.(types.ObjectStreamDict); ok {
+			delete(hidden, packed.StreamOffset)
+		}
+	}
+	if len(hidden) > 0 { // another reader may find what is in them
+		return 0, damaged("a PDF")
 	}
 	root, err := doc.Catalog()
 	if err != nil {
@@ -402,7 +410,8 @@ func expand(o types.Object, counted map[int64]bool, left *int64) error {
 	if packed > 1 {
 		return refuse(exchange.FileRuleInflates, "has content that is compressed more than once")
 	}
-	if len(first) == 0 || len(first) == 1 && first[0].Name == filter.Flate && counted[stream.StreamOffset] {
+	_, done := counted[stream.StreamOffset]
+	if len(first) == 0 || len(first) == 1 && first[0].Name == filter.Flate && done {
 		return nil
 	}
 	stream.FilterPipeline = first

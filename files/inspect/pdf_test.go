@@ -247,6 +247,7 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"a sound, kind further":              {withPage(link("<< /S 4 0 R >>"), "5 0 R", "/Sound"), exchange.FileRuleDamaged},
 		"a film, kind elsewhere":             {withPage("/Annots [<< /Subtype 4 0 R /Rect [0 0 9 9] /Movie << /F (//evil/x.avi) >> >>]", "/Movie"), exchange.FileRuleMedia},
 		"an action by itself, elsewhere":     {withPage("/AA 4 0 R", "<< /O 5 0 R >>", "<< /S 6 0 R /URI (https://evil.example) >>", "/URI"), exchange.FileRuleAutomatic},
+		"packed objects in no table":         {withHidden("/Type /ObjStm /N 1 /First 4 /Filter /FlateDecode", string(packed([]byte("1 0 << /Type /Catalog /Pages 2 0 R /AA << /O << /S /URI >> >> >>")))), exchange.FileRuleDamaged},
 		"a chain of actions":                 {withCatalog("/OpenAction << /S /GoTo /D [3 0 R /Fit] /Next << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleAutomatic},
 		"a password":                         {locked(t, "secret", "owner"), exchange.FileRuleEncrypted},
 		"protection without a password":      {locked(t, "", "owner"), exchange.FileRuleEncrypted},

@@ -25,7 +25,7 @@ var activeNames = map[string]refusal{
 const longestName = 3 * len("AdditionalStreams")
 
 // scan looks for active names in all bytes of a PDF and in all that its streams expand to, and bounds the latter. It returns where the
-// streams are that it expanded.
+// streams are that it expanded, and whether each holds objects.
 func scan(content []byte) (map[int64]bool, error) {
 	if err := findNames(content, true); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func scan(content []byte) (map[int64]bool, error) {
 			unpacker, err = unpack(unpacker, body)
 		}
 		if err == nil {
-			counted[int64(len(content)-len(body))] = true
+			counted[int64(len(content)-len(body))] = whole
 			_, err = io.Copy(unpacked, unpacker)
 			err = errors.Join(err, unpacked.end())
 		}
