@@ -7,6 +7,8 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -26,16 +28,26 @@ func isForm(h *fasthttp.RequestHeader) bool {
 	return err == nil && media == mediaForm
 }
 
-// patience gives the body of a form more time to arrive and the content of a file more time to leave; zero is the server's own time.
-func (s *server) patience(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	var c fasthttp.RequestConfig
-	if isForm(h) {
-		c.ReadTimeout = s.within(uploadTimeout)
+// patience gives the form of an operation that takes one more time to arrive, and the content of a file more time to leave; zero is the
+// server's own time.
+func (s *server) patience(table []route) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+	var forms [][]byte // what their paths begin with, up to a parameter
+	for _, r := range table {
+		if start, _, _ := strings.Cut(r.path, ":"); r.form {
+			forms = append(forms, []byte(start))
+		}
 	}
-	if path, _, _ := bytes.Cut(h.RequestURI(), []byte("?")); bytes.Contains(path, []byte("/files/")) {
-		c.WriteTimeout = s.within(downloadTimeout)
+	return func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+		var c fasthttp.RequestConfig
+		path, _, _ := bytes.Cut(h.RequestURI(), []byte("?"))
+		if isForm(h) && slices.ContainsFunc(forms, func(start []byte) bool { return bytes.HasPrefix(path, start) }) {
+			c.ReadTimeout = s.within(uploadTimeout)
+		}
+		if bytes.Contains(path, []byte("/files/")) {
+			c.WriteTimeout = s.within(downloadTimeout)
+		}
+		return c
 	}
-	return c
 }
 
 // largestForm is the largest form: a bank statement, and what is around it.

@@ -111,9 +111,9 @@ func (s *server) app() (*fiber.App, error) {
 			return s.writeError(fc, err)
 		},
 	})
-	app.Server().Handler, app.Server().HeaderReceived = routable(app.Server().Handler), s.patience
-	app.Server().DisablePreParseMultipartForm, app.Server().ExpectHandler = true, s.expected(app)
 	table := s.routes()
+	app.Server().Handler, app.Server().HeaderReceived = routable(app.Server().Handler), s.patience(table)
+	app.Server().DisablePreParseMultipartForm, app.Server().ExpectHandler = true, s.expected(app)
 	app.Use(s.outer, s.browsers(table))
 	app.Hooks().OnShutdown(func() error {
 		s.wakers.wait.Wait()
