@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -190,7 +191,7 @@ func (s *Store) Delete(ctx context.Context, f exchange.FileRef) error {
 }
 
 // List returns a page of objects that are older than a moment, and where the next page begins: "" after the last one. Objects whose
-// names are not of this package are left out.
+// names are not of this package are left out; the left-overs of our own that are as old are deleted, because no row names them.
 func (s *Store) List(ctx context.Context, from string, size int, before time.Time) ([]exchange.FileRef, string, error) {
 	token := blob.FirstPageToken
 	if from != "" {
@@ -205,9 +206,31 @@ func (s *Store) List(ctx context.Context, from string, size int, before time.Tim
 	}
 	var all []exchange.FileRef
 	for _, o := range page {
-		if f, ours := refOf(o.Key); ours && !o.IsDir && o.ModTime.Before(before) {
+		if o.IsDir || !o.ModTime.Before(before) {
+			continue
+		}
+		if f, ours := refOf(o.Key); ours {
 			all = append(all, f)
+		} else if err := s.deleteLeftOver(ctx, o.Key); err != nil {
+			return nil, "", err
 		}
 	}
 	return all, string(next), nil
+}
+
+// leftOver matches what the end of a process leaves of an object that was being written into a directory.
+var leftOver = regexp.MustCompile(`^(.+)\.[0-9a-f]{1,16}\.tmp$`)
+
+func (s *Store) deleteLeftOver(ctx context.Context, key string) error {
+	of := leftOver.FindStringSubmatch(key)
+	if of == nil {
+		return nil
+	}
+	if _, ours := refOf(of[1]); !ours {
+		return nil
+	}
+	if err := s.bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		return away(err)
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -346,14 +347,35 @@ func TestOnlyOurOldObjectsAreListed(t *testing.T) {
 	}
 }
 
-// blank is a PDF with an empty page.
-func blank() string {
-	out, starts := "%PDF-1.4\n", ""
-	for i, o := range []string{"/Type /Catalog /Pages 2 0 R", "/Type /Pages /Kids [3 0 R] /Count 1", "/Type /Page /Parent 2 0 R /MediaBox [0 0 300 200]"} {
-		starts += fmt.Sprintf("%010d 00000 n \n", len(out))
-		out += fmt.Sprintf("%d 0 obj\n<< %s >>\nendobj\n", i+1, o)
+// What a crash leaves of an object in a directory goes with the sweep; what is not ours, or may still be written, stays.
+func TestLeftOversAreDeleted(t *testing.T) {
+	e := start(t, accept)
+	kept := ref(e.keep(t, pdf(100)))
+	old, cut := time.Now().Add(-48*time.Hour), time.Now().Add(-24*time.Hour)
+	names := map[string]time.Time{
+		"otc_proof/" + uuid.NewString() + ".18a0b1c2d3e4f506.tmp": old, "otc_proof/" + uuid.NewString() + ".18a0b1c2d3e4f507.tmp": time.Now(),
+		"otc_proof/stray.18a0b1c2d3e4f506.tmp": old, "holiday/" + uuid.NewString() + ".18a0b1c2d3e4f506.tmp": old, "otc_proof/" + uuid.NewString() + ".tmp": old,
 	}
-	return out + fmt.Sprintf("xref\n0 4\n0000000000 65535 f \n%strailer\n<< /Size 4 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", starts, len(out))
+	for name, at := range names {
+		path := filepath.Join(e.objects, filepath.FromSlash(name))
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("x"), 0o600), os.Chtimes(path, at, at))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := e.List(t.Context(), "", 100, cut); err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range names {
+		_, err := os.Stat(filepath.Join(e.objects, filepath.FromSlash(name)))
+		ours := regexp.MustCompile(`^otc_proof/[0-9a-f-]{36}\.[0-9a-f]+\.tmp$`).MatchString(name)
+		if gone := os.IsNotExist(err); gone != (ours && at.Before(cut)) {
+			t.Errorf("%s of %s is gone: %t", name, at, gone)
+		}
+	}
+	if got, _, err := e.List(t.Context(), "", 100, time.Now().Add(time.Minute)); err != nil || !slices.Contains(got, kept) {
+		t.Errorf("listed %v, %v", got, err)
+	}
 }
 
 func TestFilesAreCheckedInAProcessOfTheirOwn(t *testing.T) {
