@@ -51,7 +51,7 @@ func checkPDF(ctx context.Context, content []byte) (int, error) {
 	case doc.Encrypt != nil:
 		return 0, activeNames["Encrypt"]
 	}
-	return checkDocument(doc, counted)
+	return checkDocument(doc, content, counted)
 }
 
 func configuration() *model.Configuration {
@@ -119,7 +119,7 @@ func polyglot() error {
 }
 
 // checkDocument walks all objects, whether a page uses them or not. What the streams at some offsets expand to was counted already.
-func checkDocument(doc *model.Context, counted map[int64]bool) (int, error) {
+func checkDocument(doc *model.Context, content []byte, counted map[int64]bool) (int, error) {
 	left, hidden := int64(maxInflated), maps.Clone(counted)
 	maps.DeleteFunc(hidden, func(_ int64, objects bool) bool { return !objects })
 	for number, entry := range doc.Table {
@@ -127,7 +127,7 @@ func checkDocument(doc *model.Context, counted map[int64]bool) (int, error) {
 			continue
 		}
 		object, err := doc.Dereference(*types.NewIndirectRef(number, 0)) // one in a stream of objects is read only now
-		if err != nil {
+		if err != nil || object == nil && !empty(content, entry.Offset) {
 			return 0, damaged("a PDF")
 		}
 		if err := walk(doc, object, 0); err != nil {
@@ -155,6 +155,15 @@ func checkDocument(doc *model.Context, counted map[int64]bool) (int, error) {
 		err = refuse(exchange.FileRulePages, "must have 1 to %d pages", exchange.MaxFilePages)
 	}
 	return pages, err
+}
+
+// emptyObject is an object without anything in it.
+var emptyObject = regexp.MustCompile(`^\s*\d+\s+\d+\s+obj\s*(null\s*)?endobj`)
+
+// empty reports whether there is no object at a place that a table names, rather than one that the library skipped because it could
+// not read it: another reader might.
+func empty(content []byte, at *int64) bool {
+	return at == nil || *at <= 0 || *at < int64(len(content)) && emptyObject.Match(content[*at:])
 }
 
 // countPages counts the leaves of a page tree, whatever the tree says about itself, but no further than one beyond the limit.

@@ -176,6 +176,7 @@ func TestHarmlessPDFsAreAccepted(t *testing.T) {
 		"a structure":                   {withCatalog("/StructTreeRoot << /Type /StructTreeRoot /K 4 0 R >>", "<< /Type /StructElem /S /Sound /P 1 0 R >>"), 1},
 		"names of resources":            {withPage("/Resources << /Font << /S 4 0 R /Type 4 0 R /Width 4 0 R >> >>", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"), 1},
 		"a link, kind elsewhere":        {withPage(link("<< /S 4 0 R /URI (https://bank.example) >>"), "/URI"), 1},
+		"objects with nothing":          {withPage("", "null"), 1},
 		"white space at the end":        {append(withPage(""), "\r\n \x00\n"...), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -248,6 +249,8 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"a film, kind elsewhere":             {withPage("/Annots [<< /Subtype 4 0 R /Rect [0 0 9 9] /Movie << /F (//evil/x.avi) >> >>]", "/Movie"), exchange.FileRuleMedia},
 		"an action by itself, elsewhere":     {withPage("/AA 4 0 R", "<< /O 5 0 R >>", "<< /S 6 0 R /URI (https://evil.example) >>", "/URI"), exchange.FileRuleAutomatic},
 		"packed objects in no table":         {withHidden("/Type /ObjStm /N 1 /First 4 /Filter /FlateDecode", string(packed([]byte("1 0 << /Type /Catalog /Pages 2 0 R /AA << /O << /S /URI >> >> >>")))), exchange.FileRuleDamaged},
+		"an object that nobody can read":     {withPage("/AA 4 0 R", "<< /O << /S /URI /URI (https://evil.example) >> >> ]"), exchange.FileRuleAutomatic},
+		"an action that the library skips":   {withPage("", "<< /S /Sound /X <zz> /Y /#zz >>"), exchange.FileRuleDamaged},
 		"a chain of actions":                 {withCatalog("/OpenAction << /S /GoTo /D [3 0 R /Fit] /Next << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleAutomatic},
 		"a password":                         {locked(t, "secret", "owner"), exchange.FileRuleEncrypted},
 		"protection without a password":      {locked(t, "", "owner"), exchange.FileRuleEncrypted},
