@@ -378,6 +378,16 @@ func TestLeftOversAreDeleted(t *testing.T) {
 	}
 }
 
+// blank is a PDF with an empty page.
+func blank() string {
+	out, starts := "%PDF-1.4\n", ""
+	for i, o := range []string{"/Type /Catalog /Pages 2 0 R", "/Type /Pages /Kids [3 0 R] /Count 1", "/Type /Page /Parent 2 0 R /MediaBox [0 0 300 200]"} {
+		starts += fmt.Sprintf("%010d 00000 n \n", len(out))
+		out += fmt.Sprintf("%d 0 obj\n<< %s >>\nendobj\n", i+1, o)
+	}
+	return out + fmt.Sprintf("xref\n0 4\n0000000000 65535 f \n%strailer\n<< /Size 4 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", starts, len(out))
+}
+
 func TestFilesAreCheckedInAProcessOfTheirOwn(t *testing.T) {
 	check := func(name string, kind exchange.FileType, content string) (exchange.FileVerdict, error) {
 		return process(t, name).Check(t.Context(), kind, strings.NewReader(content), io.Discard)

