@@ -226,6 +226,11 @@ func highest(fn func()) float64 {
 	return float64(<-most) / (1 << 20)
 }
 
+// opener opens a file that is in memory.
+func opener(file []byte) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }
+}
+
 // BenchmarkStatement imports a statement of 100,000 lines, whose file takes memory too, and sets the lines aside.
 func BenchmarkStatement(b *testing.B) {
 	st := storetest.New(b)
@@ -237,8 +242,7 @@ func BenchmarkStatement(b *testing.B) {
 		var err error
 		row := storetest.StatementXML(b, st, by, fmt.Append(nil, n))
 		said := exchange.BankStatement{ID: newID(), BankID: bank.ID, FileID: row.ID, Format: exchange.StatementCAMT, Digest: hex.EncodeToString(row.SHA256)}
-		open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }
-		mib := highest(func() { said, err = s.takeStatement(context.Background(), said, open, by) })
+		mib := highest(func() { said, err = s.takeStatement(context.Background(), said, opener(file), by) })
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -99,8 +99,14 @@ func (s *seeder) statementFile(entries []journalEntry) ([]byte, error) {
 	var file bytes.Buffer
 	w := csv.NewWriter(&file)
 	err := w.WriteAll(slices.Concat([][]string{
-		{"statement", "STMT-1"}, {"account", bankNumber}, {"currency", "KES"}, {"from", day}, {"to", day}, {"opening_balance", "0.00"},
-		{"closing_balance", balance.String()}, {"bank_reference", "value_date", "side", "amount", "party_name"},
+		{"statement", "STMT-1"},
+		{"account", bankNumber},
+		{"currency", "KES"},
+		{"from", day},
+		{"to", day},
+		{"opening_balance", "0.00"},
+		{"closing_balance", balance.String()},
+		{"bank_reference", "value_date", "side", "amount", "party_name"},
 	}, lines))
 	return file.Bytes(), err
 }
