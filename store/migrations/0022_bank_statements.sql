@@ -92,7 +92,7 @@ ALTER TABLE payment_exceptions ADD COLUMN line_id uuid REFERENCES bank_lines (id
 ALTER TABLE payment_exceptions ADD CONSTRAINT payment_exceptions_line CHECK (line_id IS NULL
     OR (kind = 'unmatched' AND num_nonnulls(order_id, attempt_id) = 0));
 ALTER TABLE payment_exceptions ADD CONSTRAINT payment_exceptions_matched CHECK (status <> 'matched' OR line_id IS NOT NULL);
-CREATE UNIQUE INDEX payment_exceptions_line_key ON payment_exceptions (line_id) WHERE status = 'open' AND line_id IS NOT NULL;
+CREATE UNIQUE INDEX payment_exceptions_line_key ON payment_exceptions (line_id) WHERE status <> 'matched' AND line_id IS NOT NULL;
 CREATE INDEX payment_exceptions_line_idx ON payment_exceptions (line_id) WHERE line_id IS NOT NULL;
 CALL same_columns('payment_exceptions', 'kind, order_id, attempt_id, receipt, asset, amount, line_id');
 CREATE CONSTRAINT TRIGGER payment_exceptions_banked AFTER INSERT OR UPDATE ON payment_exceptions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW

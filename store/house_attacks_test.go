@@ -1,0 +1,40 @@
+package store_test
+
+import (
+	"testing"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// A worker that was taken over makes no money of statement lines, whatever became of them.
+func TestNoWorkerMakesMoneyOfLines(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.imports(t, "1000", moved("CREDITED", "300"), moved("MATCHED", "200"), moved("ASIDE", "50"))
+	d.book(t, d.entry(t, exchange.JournalCapitalIn, "200"))
+	d.settle(t)
+	credit := exchange.ExceptionDecision{
+		ID: storetest.NewID(t), ExceptionID: d.line(t, "CREDITED").ExceptionID, Verdict: exchange.ExcCredited, MerchantID: storetest.User(t, d.s, exchange.RoleVendor).ID, Reason: "a top-up",
+	}
+	if _, _, err := d.s.DecideException(t.Context(), credit, d.two); err != nil {
+		t.Fatal(err)
+	}
+	d.imports(t, "1550", moved("FRESH", "100"))
+	const again = `
+		WITH x AS (INSERT INTO payment_exceptions (id, kind, status, line_id, receipt, asset, amount, note, created_at, updated_at)
+			SELECT gen_random_uuid(), 'unmatched', 'open', id, gen_random_uuid()::text, asset, amount, '', now(), now() FROM bank_lines WHERE bank_reference = $1 RETURNING id, amount),
+		e AS (INSERT INTO ledger_entries (key, digest, kind, object_type, object_id, at)
+			SELECT 'exception:' || id || ':aside', decode(repeat('00', 16), 'hex'), 'bank_line.aside', 'payment_exception', id, now() FROM x RETURNING id)
+		INSERT INTO ledger_lines (entry_id, account_id, amount) SELECT e.id, a.id, CASE a.kind WHEN 'bank' THEN x.amount ELSE -x.amount END FROM e, x, ledger_accounts a
+		WHERE a.kind IN ('bank', 'suspense')`
+	for _, reference := range []string{"CREDITED", "MATCHED", "ASIDE", "FRESH"} {
+		for _, role := range []store.Role{store.RoleMomo, store.RoleChain, store.RoleFlows, store.RoleAPI} {
+			if _, err := storetest.As(t, d.s, role).ExecContext(t.Context(), again, reference); err == nil {
+				t.Errorf("%s books a line that is %s a second time", role, reference)
+			}
+		}
+	}
+	wantBalance(t, d.s, suspense(), "50", "0")
+}
