@@ -38,3 +38,24 @@ func TestNoWorkerMakesMoneyOfLines(t *testing.T) {
 	}
 	wantBalance(t, d.s, suspense(), "50", "0")
 }
+
+// A payment by bank takes money from the account at which it is reserved, when officers have confirmed it, and nothing else does.
+func TestNoWorkerTakesMoneyFromABank(t *testing.T) {
+	t.Parallel()
+	x := banking(t)
+	bank := storetest.BankAccount(t, x.s)
+	for _, role := range []store.Role{store.RoleMomo, store.RoleChain, store.RoleFlows, store.RoleAPI} {
+		_, err := storetest.As(t, x.s, role).ExecContext(t.Context(), `
+			WITH e AS (INSERT INTO ledger_entries (key, digest, kind, object_type, object_id, at)
+				VALUES ('order:`+x.order.ID.String()+`:completed', decode(repeat('00', 16), 'hex'), 'order.completed', 'order', '`+x.order.ID.String()+`', now()) RETURNING id)
+			INSERT INTO ledger_lines (entry_id, account_id, amount) SELECT e.id, a.id, CASE a.kind WHEN 'bank' THEN -1293 ELSE 1293 END FROM e, ledger_accounts a
+			WHERE a.code IN ('`+bank.Ledger().Code()+`', 'capital:house:KES')`)
+		if sqlState(err) != "KV002" {
+			t.Errorf("%s takes money from the bank: %v", role, err)
+		}
+	}
+	if done, err := x.confirm(t, x.word(t, storetest.User(t, x.s, exchange.RoleTreasury), "FT1")); err != nil || !done {
+		t.Fatalf("confirmed: %t, %v", done, err)
+	}
+	x.wantBank(t, "298707", "0")
+}
