@@ -3,6 +3,8 @@ package store_test
 import (
 	"testing"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/store/storetest"
@@ -58,4 +60,25 @@ func TestNoWorkerTakesMoneyFromABank(t *testing.T) {
 		t.Fatalf("confirmed: %t, %v", done, err)
 	}
 	x.wantBank(t, "298707", "0")
+}
+
+// Money that was booked before its line was matched counts twice until then. Where all of it is gone already, the match waits, and no
+// other line waits for that.
+func TestAMatchThatWaitsStopsNoOther(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.imports(t, "1000", moved("IN1", "300"))
+	d.settle(t)
+	in := d.book(t, d.entry(t, exchange.JournalCapitalIn, "300"))
+	out := d.entry(t, exchange.JournalCapitalOut, "1400")
+	out.ValueDate = march.AddDate(0, 0, -1)
+	d.book(t, out)
+	d.imports(t, "1300", moved("IN2", "40"))
+	d.settle(t)
+	d.wantLine(t, "IN2", exchange.LineAside, "", uuid.Nil)
+	d.wantLine(t, "IN1", exchange.LineAside, "", uuid.Nil)
+	d.imports(t, "1340", moved("IN3", "60"))
+	d.settle(t)
+	d.wantLine(t, "IN1", exchange.LineMatched, exchange.LineOfJournal, in.ID)
+	wantBooks(t, d.s)
 }

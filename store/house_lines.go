@@ -80,13 +80,14 @@ func (s *Store) MatchLines(ctx context.Context) (int, error) {
 		}
 		for _, p := range pairs {
 			err := s.matchByRule(ctx, p, m.object)
-			if code := exchange.CodeOf(err); code == exchange.CodeStateConflict || code == exchange.CodeConflict {
-				continue // somebody else was faster
-			}
-			if err != nil {
+			switch exchange.CodeOf(err) {
+			case "":
+				settled++
+			case exchange.CodeStateConflict, exchange.CodeConflict: // somebody else was faster
+			case exchange.CodeInsufficientFunds: // its money, counted twice until now, is reserved: it is matched when the bank has enough
+			default:
 				return settled, err
 			}
-			settled++
 		}
 	}
 	if settled > 0 {
