@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/uuid"
@@ -81,4 +82,72 @@ func TestAMatchThatWaitsStopsNoOther(t *testing.T) {
 	d.settle(t)
 	d.wantLine(t, "IN1", exchange.LineMatched, exchange.LineOfJournal, in.ID)
 	wantBooks(t, d.s)
+}
+
+// When an entry is corrected while a line is being matched with it, the line is free in the end: the correction waits for the match, and
+// a match that comes later is refused.
+func TestNoLineIsMatchedWithAMistake(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ctx, db := t.Context(), storetest.Owner(t, d.s)
+	d.imports(t, "1000", moved("OUT1", "-40"))
+	e := d.book(t, d.entry(t, exchange.JournalBankCharge, "40"))
+	undo := d.propose(t, exchange.JournalEntry{ID: storetest.NewID(t), Kind: exchange.JournalCorrection, Corrects: e.ID, ValueDate: march, Note: "a slip"})
+	matching, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = matching.Rollback() }()
+	match := `UPDATE bank_lines SET status = 'matched', object_type = 'journal_entry', object_id = '` + e.ID.String() + `', matched_at = now(); SET CONSTRAINTS ALL IMMEDIATE`
+	if _, err := matching.ExecContext(ctx, match); err != nil {
+		t.Fatal(err)
+	}
+	corrected := make(chan error, 1)
+	go func() {
+		_, err := d.s.ConfirmChange(ctx, undo.ID, "", d.two)
+		corrected <- err
+	}()
+	waitsFor(t, db, corrected)
+	if err := errors.Join(matching.Commit(), <-corrected); err != nil {
+		t.Fatal(err)
+	}
+	d.wantLine(t, "OUT1", exchange.LineNew, "", uuid.Nil)
+	if err := inOne(t, db, match); sqlState(err) != "KV001" {
+		t.Errorf("the line is matched with the mistake: %v", err)
+	}
+}
+
+// An officer's word about a line is that of an active officer, and what was said stays.
+func TestMatchesByHandAreOfOfficers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.imports(t, "1000", moved("IN1", "300"), moved("IN2", "300"))
+	e, other := d.book(t, d.entry(t, exchange.JournalCapitalIn, "300")), d.book(t, d.entry(t, exchange.JournalCapitalIn, "300"))
+	match := func(by, object string) string {
+		return `UPDATE bank_lines SET status = 'matched', object_type = 'journal_entry', object_id = '` + object + `', matched_by = ` + by + `, matched_at = now() WHERE bank_reference = 'IN1'`
+	}
+	off := storetest.User(t, d.s, exchange.RoleTreasury)
+	storetest.Exec(t, d.s, `UPDATE users SET is_active = false WHERE id = $1`, off.ID)
+	for name, c := range map[string]struct {
+		as store.Role
+		by uuid.UUID
+	}{
+		"a merchant": {store.RoleAPI, storetest.User(t, d.s, exchange.RoleVendor).ID}, "an OTC officer": {store.RoleAPI, storetest.User(t, d.s, exchange.RoleOTCOfficer).ID},
+		"who is switched off": {store.RoleAPI, off.ID}, "nobody, by a worker": {store.RoleFlows, d.one.UserID},
+	} {
+		if _, err := storetest.As(t, d.s, c.as).ExecContext(t.Context(), match(`'`+c.by.String()+`'`, e.ID.String())); sqlState(err) != "KV006" {
+			t.Errorf("the word of %s: %v", name, err)
+		}
+	}
+	if _, err := d.s.MatchLine(t.Context(), d.line(t, "IN1").ID, exchange.LineOfJournal, e.ID, d.one); err != nil {
+		t.Fatal(err)
+	}
+	for name, query := range map[string]string{
+		"something else": match(`matched_by`, other.ID.String()), "somebody else": match(`'`+d.two.UserID.String()+`'`, e.ID.String()),
+		"nobody": match(`NULL`, e.ID.String()), "another type": `UPDATE bank_lines SET object_type = 'bank_payout' WHERE bank_reference = 'IN1'`,
+	} {
+		if _, err := storetest.As(t, d.s, store.RoleAPI).ExecContext(t.Context(), query); sqlState(err) != "KV001" {
+			t.Errorf("%s afterwards: %v", name, err)
+		}
+	}
 }

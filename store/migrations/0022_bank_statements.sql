@@ -84,6 +84,9 @@ CALL same_columns('bank_lines', 'id, statement_id, bank_account_id, number, bank
     'party_name, party_account, description, created_at');
 CREATE TRIGGER bank_lines_stored AFTER INSERT ON bank_lines REFERENCING NEW TABLE AS new_lines
     FOR EACH STATEMENT EXECUTE FUNCTION check_stored_lines();
+CREATE TRIGGER bank_lines_said BEFORE UPDATE ON bank_lines FOR EACH ROW
+    WHEN ((OLD.object_type, OLD.object_id, OLD.matched_by, OLD.matched_at) IS DISTINCT FROM (NEW.object_type, NEW.object_id, NEW.matched_by, NEW.matched_at))
+    EXECUTE FUNCTION guard_line_match();
 CREATE CONSTRAINT TRIGGER bank_lines_explained AFTER UPDATE ON bank_lines DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (OLD.status <> NEW.status OR OLD.object_id IS DISTINCT FROM NEW.object_id) EXECUTE FUNCTION check_bank_line();
 

@@ -1,0 +1,22 @@
+-- A match names what explains a line, and stays until the line is freed. One by hand is the word of an active officer, which only the
+-- API takes. A journal entry that is being corrected at this moment explains nothing any more: the lock is on the entry, because the
+-- correction and the match must not both look before the other is there.
+CREATE OR REPLACE FUNCTION guard_line_match() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.status = 'matched' AND NEW.status = 'matched' THEN
+        RAISE EXCEPTION 'line % is matched already', NEW.id USING ERRCODE = 'KV001';
+    END IF;
+    IF NEW.matched_by IS NOT NULL THEN
+        PERFORM FROM users u WHERE u.id = NEW.matched_by AND u.is_active AND u.role IN ('admin', 'treasury') AND current_user <> 'kivuko_flows' FOR SHARE;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'no officer says what explains line %', NEW.id USING ERRCODE = 'KV006';
+        END IF;
+    END IF;
+    IF NEW.object_type = 'journal_entry' THEN
+        PERFORM pg_advisory_xact_lock(hashtextextended('kivuko journal entry ' || NEW.object_id, 0));
+        IF EXISTS (SELECT FROM journal_entries c WHERE c.corrects = NEW.object_id AND c.line_id IS NULL) THEN
+            RAISE EXCEPTION 'journal entry % was a mistake', NEW.object_id USING ERRCODE = 'KV001';
+        END IF;
+    END IF;
+    RETURN NEW;
+END $$;
