@@ -98,6 +98,9 @@ func (t unitTx) applyDecision(ctx context.Context, c exchange.ControlChange, by 
 	if terms.MerchantID != nil {
 		d.MerchantID = *terms.MerchantID
 	}
+	if err := t.decidableLine(ctx, x, by.UserID); err != nil {
+		return exchange.Posting{}, err
+	}
 	books, err := t.settling(ctx, x, d.ExceptionDecision)
 	if err != nil {
 		return exchange.Posting{}, err

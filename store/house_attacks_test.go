@@ -151,3 +151,26 @@ func TestMatchesByHandAreOfOfficers(t *testing.T) {
 		}
 	}
 }
+
+// Of the two who decide about much money that came in, neither brought the statement in.
+func TestNeitherVoiceBroughtTheStatementIn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ctx := t.Context()
+	d.imports(t, "1000", moved("IN1", "5000000"))
+	d.settle(t)
+	credit := exchange.ExceptionDecision{
+		ID: storetest.NewID(t), ExceptionID: d.line(t, "IN1").ExceptionID, Verdict: exchange.ExcCredited, MerchantID: storetest.User(t, d.s, exchange.RoleVendor).ID, Reason: "a top-up",
+	}
+	_, _, err := d.s.DecideException(ctx, credit, d.two)
+	wantFault(t, err, exchange.CodeLimitReached)
+	c, err := d.s.ProposeDecision(ctx, credit, d.two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.s.ConfirmChange(ctx, c.ID, "", d.one)
+	wantFault(t, err, exchange.CodeForbidden)
+	if _, err := d.s.ConfirmChange(ctx, c.ID, "", d.admin); err != nil {
+		t.Error(err)
+	}
+}

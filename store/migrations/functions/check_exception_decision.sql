@@ -23,9 +23,10 @@ BEGIN
                 AND d.amount = x.amount AND w.owner_id IS NOT NULL) THEN
         RAISE EXCEPTION 'the money of exception % is not in wallet %', x.id, NEW.wallet_id USING ERRCODE = 'KV002';
     END IF;
-    -- Who brings a statement in can't alone turn one of its lines into somebody's money.
+    -- Who brings a statement in doesn't turn one of its lines into somebody's money, also not as the second voice.
     IF EXISTS (SELECT FROM bank_lines l JOIN bank_statements s ON s.id = l.statement_id JOIN files f ON f.id = s.file_id
-            WHERE l.id = x.line_id AND NEW.decided_by IN (s.imported_by, f.uploaded_by)) THEN
+            LEFT JOIN control_changes c ON c.id = NEW.change_id
+            WHERE l.id = x.line_id AND (NEW.decided_by IN (s.imported_by, f.uploaded_by) OR c.decided_by IN (s.imported_by, f.uploaded_by))) THEN
         RAISE EXCEPTION 'the officer imported the statement of exception %', x.id USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
