@@ -174,3 +174,22 @@ func TestNeitherVoiceBroughtTheStatementIn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file is the statement of one account, also where two banks gave their accounts the same number: its money came in once.
+func TestAFileIsOfOneAccount(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	first := d.statement(t, "1000", moved("IN1", "300"))
+	if _, err := d.s.BeginStatement(t.Context(), first, d.one); err != nil {
+		t.Fatal(err)
+	}
+	other := d.bank
+	other.ID, other.BankCode = storetest.NewID(t), "02"
+	if err := storetest.Agreed(t, d.s)(d.s.ProposeBankAccount(t.Context(), other, d.admin)); err != nil {
+		t.Fatal(err)
+	}
+	again := first
+	again.ID, again.BankID = storetest.NewID(t), other.ID
+	_, err := d.s.BeginStatement(t.Context(), again, d.two)
+	wantFault(t, err, exchange.CodeConflict)
+}

@@ -23,7 +23,7 @@ const statementColumns = `s.id, s.bank_account_id AS bank_id, s.file_id, s.forma
 
 const readStatement = `SELECT ` + statementColumns + ` FROM bank_statements s WHERE s.id = $1`
 
-const readStatementByFile = `SELECT ` + statementColumns + ` FROM bank_statements s WHERE s.bank_account_id = $1 AND s.digest = $2`
+const readStatementByFile = `SELECT ` + statementColumns + ` FROM bank_statements s WHERE s.digest = $1`
 
 func statementSnapshot(b exchange.BankStatement) map[string]any {
 	snapshot := map[string]any{
@@ -39,10 +39,11 @@ func statementSnapshot(b exchange.BankStatement) map[string]any {
 
 const insertStatement = `
 INSERT INTO bank_statements (id, bank_account_id, format, digest, reference, from_day, to_day, asset, opening, closing, lines, status, imported_by, created_at, updated_at, file_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'storing', $12, $13, $13, $14) ON CONFLICT (bank_account_id, digest) DO NOTHING`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'storing', $12, $13, $13, $14) ON CONFLICT (digest) DO NOTHING`
 
 // BeginStatement writes down a statement that was checked, before its lines are stored. A file that is known returns its statement,
-// whoever sent it: one that is still being stored is to be continued. CodeInvalid when it is not about the account.
+// whoever sent it: one that is still being stored is to be continued. CodeInvalid when it is not about the account, CodeConflict when it
+// was taken for another one.
 func (s *Store) BeginStatement(ctx context.Context, b exchange.BankStatement, by exchange.Principal) (exchange.BankStatement, error) {
 	var known exchange.BankStatement
 	err := s.inTx(ctx, "bank statement", func(t unitTx) error {
@@ -67,7 +68,11 @@ func (s *Store) BeginStatement(ctx context.Context, b exchange.BankStatement, by
 		if err != nil {
 			return err
 		}
-		return t.Get(ctx, &known, readStatementByFile, b.BankID, b.Digest)
+		err = t.Get(ctx, &known, readStatementByFile, b.Digest)
+		if err == nil && known.BankID != b.BankID {
+			err = exchange.Errorf(exchange.CodeConflict, "The file is the statement of another bank account of the house.")
+		}
+		return err
 	})
 	return known, err
 }

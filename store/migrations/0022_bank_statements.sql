@@ -23,7 +23,7 @@ CREATE TABLE bank_statements (
     created_at      timestamptz NOT NULL,
     updated_at      timestamptz NOT NULL,
     version         bigint      NOT NULL DEFAULT 1,
-    CONSTRAINT bank_statements_file_key UNIQUE (bank_account_id, digest),
+    CONSTRAINT bank_statements_file_key UNIQUE (digest), -- also where two banks gave their accounts the same number
     CONSTRAINT bank_statements_account_key UNIQUE (id, bank_account_id),
     CONSTRAINT bank_statements_days CHECK (to_day >= from_day),
     CONSTRAINT bank_statements_compared CHECK (num_nonnulls(ledger, unexplained, compared_at) = CASE status WHEN 'compared' THEN 3 ELSE 0 END)
