@@ -234,23 +234,20 @@ func plain(text string, limit int) string {
 	return text
 }
 
-// narrow refuses a file with a part that has no mark for too long, so that no part of it fills the memory.
+// narrow refuses a file with a part that is too long, so that no part of it fills the memory. A parser buffers a part as a whole
+// before it hands it out; then the next one begins.
 type narrow struct {
 	in    io.Reader
-	marks string
 	limit int
-	run   int // bytes since the last mark
+	run   int // bytes of the present part
 }
+
+func (n *narrow) next() { n.run = 0 }
 
 func (n *narrow) Read(b []byte) (int, error) {
 	size, err := n.in.Read(b)
-	for _, c := range b[:size] {
-		if n.run++; strings.IndexByte(n.marks, c) >= 0 {
-			n.run = 0
-		}
-		if n.run > n.limit {
-			return 0, fault("/file", "too_long", "a part of the file is longer than %d bytes", n.limit)
-		}
+	if n.run += size; n.run > n.limit {
+		return 0, fault("/file", "too_long", "a part of the file is longer than %d bytes", n.limit)
 	}
 	return size, err
 }

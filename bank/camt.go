@@ -11,7 +11,7 @@ import (
 
 // Bounds of an XML file. They hold for honest files by far.
 const (
-	longestText  = 64 << 10 // bytes without a tag
+	longestPart  = 64 << 10 // bytes of a tag, a text or a comment
 	deepestLevel = 32
 	longestValue = 4 << 10 // bytes of a value that is kept
 	manyMembers  = 100     // of the parties and details of an entry
@@ -42,9 +42,11 @@ type party struct{ name, account string }
 
 // readCAMT reads a CAMT.053 document.
 func (s *statement) readCAMT(in io.Reader) error {
-	d := xml.NewDecoder(&narrow{in: in, marks: "<", limit: longestText})
+	part := &narrow{in: in, limit: longestPart}
+	d := xml.NewDecoder(part)
 	c := &camt{s: s}
 	for {
+		part.next()
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
 			return nil

@@ -14,14 +14,15 @@ const longestRow = 16 << 10
 
 // readCSV reads a file in our own format: rows of a name and a value, then the names of the columns, then the lines.
 func (s *statement) readCSV(in io.Reader) error {
-	r := csv.NewReader(&narrow{in: in, marks: "\n", limit: longestRow})
+	part := &narrow{in: in, limit: longestRow}
+	r := rows{csv.NewReader(part), part}
 	r.FieldsPerRecord, r.ReuseRecord = -1, true
 	columns, err := s.csvHead(r)
 	if err != nil {
 		return err
 	}
 	for {
-		row, err := next(r)
+		row, err := r.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -38,8 +39,14 @@ func (s *statement) readCSV(in io.Reader) error {
 	}
 }
 
-// next reads a row.
-func next(r *csv.Reader) ([]string, error) {
+// rows are the rows of a CSV, each of which is a part of the file.
+type rows struct {
+	*csv.Reader
+	part *narrow
+}
+
+func (r rows) next() ([]string, error) {
+	r.part.next()
 	row, err := r.Read()
 	switch parse := (*csv.ParseError)(nil); {
 	case err == nil:
@@ -60,14 +67,14 @@ func next(r *csv.Reader) ([]string, error) {
 }
 
 // csvHead reads the rows before the lines, and the names of the columns.
-func (s *statement) csvHead(r *csv.Reader) ([]string, error) {
+func (s *statement) csvHead(r rows) ([]string, error) {
 	var h head
 	names := map[string]*string{
 		"statement": &h.reference, "account": &h.account, "currency": &h.currency, "from": &h.from, "to": &h.to,
 		"opening_balance": &h.opening, "closing_balance": &h.closing,
 	}
 	for first := true; ; first = false {
-		row, err := next(r)
+		row, err := r.next()
 		if errors.Is(err, io.EOF) {
 			return nil, fault("/file", "columns", "the file has no row with the names of its columns")
 		}
