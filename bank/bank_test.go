@@ -137,6 +137,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		"a too fine amount":    {statement("1", "6", entry("A1", "5.001", "CRDT")), "/lines/1/amount precision"},
 		"the side":             {statement("1", "6", entry("A1", "5", "C")), "/lines/1/side enum"},
 		"no reference":         {statement("1", "6", entry("", "5", "CRDT")), "/lines/1/bank_reference required"},
+		"only a number":        {statement("1", "6", strings.ReplaceAll(entry("000017", "5", "CRDT"), "AcctSvcrRef", "NtryRef")), "/lines/1/bank_reference required"},
 		"a long reference":     {statement("1", "6", entry(strings.Repeat("A", 65), "5", "CRDT")), "/lines/1/bank_reference too_long"},
 		"a line twice":         {statement("1", "6", good+good), "/statement/closing_balance balance"},
 		"two signs":            {strings.ReplaceAll(statement("-1", "-1", ""), `">1<`, `">-1<`), "/statement/opening_balance format"},

@@ -290,6 +290,11 @@ func (e *entry) setDetail(at, value string) {
 	}
 }
 
+// counts reports whether a reference only numbers the entries of a file: in another file the same movement has another number.
+func counts(reference string) bool {
+	return len(reference) <= len("100000") && strings.Trim(reference, "0123456789") == ""
+}
+
 // line hands out an entry. Only booked ones are part of the balance. Of an entry with several transactions nobody is the party.
 func (c *camt) line() error {
 	e := c.entry
@@ -297,10 +302,11 @@ func (c *camt) line() error {
 	if e.status != "BOOK" && e.status != "" {
 		return nil
 	}
-	for _, other := range []string{e.detailReference, e.entryReference} {
-		if e.bankReference == "" {
-			e.bankReference = other
-		}
+	if e.bankReference == "" {
+		e.bankReference = e.detailReference
+	}
+	if e.bankReference == "" && !counts(e.entryReference) {
+		e.bankReference = e.entryReference
 	}
 	if e.valueDate == "" {
 		e.valueDate = e.bookedOn
