@@ -106,6 +106,8 @@ func (s *statement) begin(h head) error {
 		return fault(headAt("to"), "range", "must not be before the first day")
 	case s.many > 1 && (number != s.all.AccountNumber || asset != s.all.Opening.Asset()):
 		return fault(headAt("account"), "mismatch", "must be that of the first statement in the file: a file has statements of one account")
+	case s.many > 1 && from.Before(s.all.To):
+		return fault(headAt("from"), "range", "must not be before the last day of the statement before it, %s", s.all.To.Format(time.DateOnly))
 	case s.many > 1 && !opening.Equal(s.all.Closing):
 		return fault(headAt("opening_balance"), "balance", "must be the closing balance of the statement before it, %s", s.all.Closing)
 	}
@@ -217,13 +219,13 @@ func signed(pointer string, asset money.Asset, text string) (money.Amount, error
 	return m, nil
 }
 
-// plain is a text without control characters and without space at its ends, cut to a length.
+// plain is a text without control characters and invisible ones, and without space at its ends, cut to a length.
 func plain(text string, limit int) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\r' || r == '\t':
 			return ' '
-		case r == utf8.RuneError || unicode.IsControl(r):
+		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Cf, r): // those that turn or hide text too
 			return -1
 		}
 		return r

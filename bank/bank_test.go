@@ -83,6 +83,7 @@ func TestStatementsOfOneFileFollowEachOther(t *testing.T) {
 		t.Errorf("two statements are %+v with %d lines, %v", b, len(lines), err)
 	}
 	wantRule(t, "another account", two("124", "15"), exchange.StatementCAMT, "/statement/account mismatch")
+	wantRule(t, "days the other way", strings.ReplaceAll(two("123", "15"), "2026-03-03", "2026-03-01"), exchange.StatementCAMT, "/statement/from range")
 	wantRule(t, "a gap", two("123", "14"), exchange.StatementCAMT, "/statement/opening_balance balance")
 }
 
@@ -138,6 +139,10 @@ func TestFaultsAreNamed(t *testing.T) {
 		"the side":             {statement("1", "6", entry("A1", "5", "C")), "/lines/1/side enum"},
 		"no reference":         {statement("1", "6", entry("", "5", "CRDT")), "/lines/1/bank_reference required"},
 		"only a number":        {statement("1", "6", strings.ReplaceAll(entry("000017", "5", "CRDT"), "AcctSvcrRef", "NtryRef")), "/lines/1/bank_reference required"},
+		"booked or not":        {statement("1", "6", strings.Replace(good, "<Sts>BOOK</Sts>", "", 1)), "/lines/1/status required"},
+		"a balance elsewhere":  {strings.Replace(statement("1", "6", good), `"KES">6`, `"USD">6`, 1), "/statement/closing_balance mismatch"},
+		"a balance of no side": {strings.Replace(statement("1", "6", good), "<CdtDbtInd>CRDT</CdtDbtInd>", "", 1), "/statement/opening_balance enum"},
+		"another message":      {strings.ReplaceAll(statement("1", "6", good), "BkToCstmrStmt", "BkToCstmrAcctRpt"), "/statement required"},
 		"a long reference":     {statement("1", "6", entry(strings.Repeat("A", 65), "5", "CRDT")), "/lines/1/bank_reference too_long"},
 		"a line twice":         {statement("1", "6", good+good), "/statement/closing_balance balance"},
 		"two signs":            {strings.ReplaceAll(statement("-1", "-1", ""), `">1<`, `">-1<`), "/statement/opening_balance format"},
@@ -183,6 +188,9 @@ func TestFaultsAreNamed(t *testing.T) {
 func TestOnlyBookedEntriesCount(t *testing.T) {
 	t.Parallel()
 	pending := strings.Replace(entry("P1", "9", "CRDT"), "<Sts>BOOK</Sts>", "<Sts><Cd>PDNG</Cd></Sts>", 1)
+	for reference, side := range map[string]string{"P2": "CRDT", "P3": "DBIT"} { // the balance does not tell
+		pending += strings.Replace(entry(reference, "9", side), "<Sts>BOOK</Sts>", "<Sts><Prtry>RESERVED</Prtry></Sts>", 1)
+	}
 	b, lines, err := readAll(t, exchange.StatementCAMT, statement("-10", "-15", pending+entry("N1", "0.00", "CRDT")+entry("A1", "5", "DBIT")))
 	if err != nil || len(lines) != 1 || lines[0].BankReference != "A1" || b.Opening.String() != "-10.00" || b.Closing.String() != "-15.00" {
 		t.Errorf("%+v with %+v, %v", b, lines, err)
@@ -195,6 +203,15 @@ func TestTwinsAreCounted(t *testing.T) {
 	_, lines, err := readAll(t, exchange.StatementCAMT, statement("1.0000", "12", entry("A1", "5.000", "CRDT")+entry("A2", "1", "CRDT")+entry("A1", "5", "CRDT")))
 	if err != nil || len(lines) != 3 || lines[0].Copy != 1 || lines[1].Copy != 1 || lines[2].Copy != 2 || lines[2].Number != 3 || lines[0].Amount.String() != "5.00" {
 		t.Errorf("%+v, %v", lines, err)
+	}
+}
+
+// What a payer wrote shows nothing else than it is.
+func TestTextsAreShownAsTheyAre(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(entry("A1", "5", "CRDT"), "</Ntry>", "<AddtlNtryInf>pay\u202e 001 \u200bto\u00ad\n Jane</AddtlNtryInf></Ntry>", 1)
+	if _, lines, err := readAll(t, exchange.StatementCAMT, statement("1", "6", text)); err != nil || lines[0].Description != "pay 001 to  Jane" {
+		t.Errorf("%+q, %v", lines, err)
 	}
 }
 

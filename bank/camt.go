@@ -3,6 +3,7 @@ package bank
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -134,7 +135,7 @@ func attribute(t xml.StartElement, name string) string {
 // at is the path of the present element below the document's body.
 func (c *camt) at() string {
 	const above = 2 // Document and BkToCstmrStmt
-	if len(c.path) <= above {
+	if len(c.path) <= above || c.path[1] != "BkToCstmrStmt" {
 		return ""
 	}
 	return strings.Join(c.path[above:], "/")
@@ -151,7 +152,7 @@ func (c *camt) finish() error {
 		}
 		return c.s.end()
 	case at == "Stmt/Bal":
-		c.balance()
+		return c.balance()
 	case at == "Stmt/Ntry":
 		return c.line()
 	case c.entry != nil:
@@ -187,8 +188,8 @@ func (c *camt) set(at, value string) {
 }
 
 // balance takes over the opening or the closing balance. A statement without a range of days has those of its balances.
-func (c *camt) balance() {
-	text := unpadded(c.amount.text)
+func (c *camt) balance() error {
+	text, field := unpadded(c.amount.text), "opening_balance"
 	if c.amount.side == "DBIT" && text != "" {
 		text = "-" + text
 	}
@@ -203,6 +204,7 @@ func (c *camt) balance() {
 			c.head.opening = text
 		}
 	case "CLBD":
+		field = "closing_balance"
 		c.head.closing = text
 		if c.head.to == "" {
 			c.head.to = c.amount.day
@@ -210,10 +212,19 @@ func (c *camt) balance() {
 		if c.head.from == "" {
 			c.head.from = c.amount.day
 		}
+	default: // of other funds, or of another moment
+		return nil
 	}
 	if c.head.currency == "" {
 		c.head.currency = c.amount.currency
 	}
+	switch {
+	case c.amount.currency != c.head.currency:
+		return fault(headAt(field), "mismatch", "must be in %s, the currency of the account", c.head.currency)
+	case c.amount.side != "CRDT" && c.amount.side != "DBIT":
+		return fault(headAt(field), "enum", "must be marked CRDT or DBIT")
+	}
+	return nil
 }
 
 // unpadded is an amount of XML, whose decimal point is always a point, without the zeros at its end that say nothing.
@@ -244,7 +255,7 @@ func (e *entry) set(at, value string) {
 		e.amount = unpadded(value)
 	case "CdtDbtInd":
 		e.side = value
-	case "Sts", "Sts/Cd":
+	case "Sts", "Sts/Cd", "Sts/Prtry":
 		if value != "" {
 			e.status = value
 		}
@@ -299,7 +310,11 @@ func counts(reference string) bool {
 func (c *camt) line() error {
 	e := c.entry
 	c.entry = nil
-	if e.status != "BOOK" && e.status != "" {
+	switch e.status {
+	case "BOOK":
+	case "":
+		return fault(fmt.Sprintf("/lines/%d/status", c.s.lines+1), "required", "must say whether the entry is booked")
+	default:
 		return nil
 	}
 	if e.bankReference == "" {
