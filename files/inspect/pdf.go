@@ -40,6 +40,9 @@ func checkPDF(ctx context.Context, content []byte) (int, error) {
 	if err := checkStart(content); err != nil {
 		return 0, err
 	}
+	if saysTwice(content) {
+		return 0, damaged("a PDF")
+	}
 	doc, err := pdfcpu.ReadWithContext(ctx, bytes.NewReader(content), configuration())
 	switch {
 	case ctx.Err() != nil:
@@ -138,6 +141,9 @@ func checkDocument(doc *model.Context, content []byte, counted map[int64]bool) (
 		}
 		if packed, ok := object.(types.ObjectStreamDict); ok {
 			delete(hidden, packed.StreamOffset)
+			if objects, err := objectsIn(packed); err != nil || (&words{rest: objects}).twice(false) {
+				return 0, damaged("a PDF")
+			}
 		}
 	}
 	if len(hidden) > 0 { // another reader may find what is in them
@@ -155,6 +161,14 @@ func checkDocument(doc *model.Context, content []byte, counted map[int64]bool) (
 		err = refuse(exchange.FileRulePages, "must have 1 to %d pages", exchange.MaxFilePages)
 	}
 	return pages, err
+}
+
+// objectsIn is what a stream of objects expands to.
+func objectsIn(packed types.ObjectStreamDict) ([]byte, error) {
+	if len(packed.FilterPipeline) == 0 {
+		return packed.Raw, nil
+	}
+	return packed.DecodeLengthWithLimit(-1, maxOneStream)
 }
 
 // emptyObject is an object without anything in it.

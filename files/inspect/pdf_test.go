@@ -177,6 +177,8 @@ func TestHarmlessPDFsAreAccepted(t *testing.T) {
 		"names of resources":            {withPage("/Resources << /Font << /S 4 0 R /Type 4 0 R /Width 4 0 R >> >>", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"), 1},
 		"a link, kind elsewhere":        {withPage(link("<< /S 4 0 R /URI (https://bank.example) >>"), "/URI"), 1},
 		"objects with nothing":          {withPage("", "null"), 1},
+		"a language given twice":        {withCatalog("/Lang (en) /Lang (sw) /MarkInfo << /Marked true >>"), 1},
+		"the same keys in many":         {withPage("/Resources << /S << /Type /A /Type2 /Type >> /F << /Type /A /S (x) /N [/S /S] >> /N null >>"), 1},
 		"white space at the end":        {append(withPage(""), "\r\n \x00\n"...), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -244,6 +246,12 @@ func TestHarmfulPDFsAreRefused(t *testing.T) {
 		"a table behind the end":             {startingAt(withPage(""), 99_999), exchange.FileRuleDamaged},
 		"another document, kind elsewhere":   {withPage(link("<< /S 4 0 R /F (//evil/x.pdf) /D [0 /Fit] >>"), "/GoToR"), exchange.FileRuleLaunch},
 		"another document, kind given twice": {withPage(link("<< /S /GoToR /S /URI /F (//evil/x.pdf) /D [0 /Fit] >>")), exchange.FileRuleLaunch},
+		"a thread, kind given twice":         {withPage(link("<< /S /Thread /F (//evil/x.pdf) /D 0 /S /URI >>")), exchange.FileRuleDamaged},
+		"a sound, kind given twice":          {withPage(link("<< /S/Sound /X (a \\) b) /Y [/S /S] /Z << /S 1 >> % x\n /#53/URI >>")), exchange.FileRuleDamaged},
+		"two openings":                       {withCatalog("/OpenAction << /S /URI /URI (https://evil.example) >> /OpenAction [3 0 R /Fit]"), exchange.FileRuleDamaged},
+		"two events, one by reference":       {withPage("/AA 4 0 R /AA << >>", "<< /O << /S /URI /URI (https://evil.example) >> >>"), exchange.FileRuleDamaged},
+		"objects in one another":             {withPage("/Contents 4 0 R", stream("", bytes.Repeat([]byte("1 0 obj("), 1<<19))), exchange.FileRuleDamaged},
+		"two catalogs":                       {bytes.Replace(withPage("", "<< /Type /Catalog /Pages 2 0 R >>"), []byte("/Root 1 0 R"), []byte("/Root 4 0 R /Root 1 0 R"), 1), exchange.FileRuleDamaged},
 		"a thread, kind elsewhere":           {withPage(link("<< /S 4 0 R /F (//evil/x.pdf) /D 0 >>"), "/Thread"), exchange.FileRuleLaunch},
 		"a sound, kind elsewhere":            {withPage(link("<< /S 4 0 R >>"), "/Sound"), exchange.FileRuleMedia},
 		"a sound, kind further":              {withPage(link("<< /S 4 0 R >>"), "5 0 R", "/Sound"), exchange.FileRuleDamaged},
