@@ -102,7 +102,7 @@ var errNoFiles = exchange.Errorf(exchange.CodeUnsupported, "This deployment keep
 func (s *server) uploadFile(c *call) error {
 	file, err := s.receive(c, func(f *form) (exchange.FilePurpose, error) {
 		p := exchange.FilePurpose(f.oneOf("purpose", true, names(exchange.FilePurposes())...))
-		if p != "" && !p.UploadedBy(c.who.Role) {
+		if p != "" && !p.UsedBy(c.who.Role) {
 			return p, exchange.Errorf(exchange.CodeForbidden, "The role %s may not upload files for %s.", c.who.Role, p)
 		}
 		return p, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// FilePurpose is what a file is uploaded for. It decides who may upload it, what it may be, and how long it is kept.
+// FilePurpose is what a file is uploaded for. It decides who may upload and read it, what it may be, and how long it is kept.
 type FilePurpose string
 
 // The purposes.
@@ -76,8 +76,8 @@ func (p FilePurpose) Types() []FileType { return slices.Clone(fileRules[p].types
 // MaxSize is how many bytes a file of the purpose may have.
 func (p FilePurpose) MaxSize() int64 { return fileRules[p].size }
 
-// UploadedBy reports whether a role may upload files of the purpose.
-func (p FilePurpose) UploadedBy(r Role) bool { return slices.Contains(fileRules[p].roles, r) }
+// UsedBy reports whether a role may upload files of the purpose, and read those that it may see.
+func (p FilePurpose) UsedBy(r Role) bool { return slices.Contains(fileRules[p].roles, r) }
 
 // Image reports whether files of the type are pictures, which are also kept as PDFs.
 func (t FileType) Image() bool { return t == FilePNG || t == FileJPEG }

@@ -27,16 +27,16 @@ func TestTypesAreToldByTheBeginning(t *testing.T) {
 
 func TestRulesOfPurposes(t *testing.T) {
 	for _, p := range exchange.FilePurposes() {
-		if p.MaxSize() <= 0 || len(p.Types()) == 0 || !p.UploadedBy(exchange.RoleAdmin) || p.UploadedBy(exchange.RoleCustomer) {
+		if p.MaxSize() <= 0 || len(p.Types()) == 0 || !p.UsedBy(exchange.RoleAdmin) || p.UsedBy(exchange.RoleCustomer) {
 			t.Errorf("%s has no rules", p)
 		}
 		for _, r := range exchange.Roles() {
-			if p.UploadedBy(r) && exchange.ScopeOf(r, exchange.ActUploadFiles) == exchange.ScopeNone {
+			if p.UsedBy(r) && exchange.ScopeOf(r, exchange.ActUploadFiles) == exchange.ScopeNone {
 				t.Errorf("a %s may upload %s by its rule, and nothing by the policy", r, p)
 			}
 		}
 	}
-	if p := exchange.FilePurpose("holiday"); p.MaxSize() != 0 || len(p.Types()) != 0 || p.UploadedBy(exchange.RoleAdmin) {
+	if p := exchange.FilePurpose("holiday"); p.MaxSize() != 0 || len(p.Types()) != 0 || p.UsedBy(exchange.RoleAdmin) {
 		t.Error("an unknown purpose allows something")
 	}
 }

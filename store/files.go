@@ -82,12 +82,21 @@ func fileDigest(f exchange.File) map[string]any {
 	}
 }
 
-const readFile = `SELECT ` + fileColumns + ` FROM files WHERE id = $1 AND ($2 OR uploaded_by = $3 OR owner_id = $4)`
+const readFile = `SELECT ` + fileColumns + ` FROM files WHERE id = $1 AND ($2 OR uploaded_by = $3 OR owner_id = $4) AND purpose = ANY ($5)`
+
+// fileArgs are the arguments of readFile: who uploads no files of a purpose sees none of it either.
+func (v View) fileArgs(id uuid.UUID) []any {
+	all, owner, vendor := v.args()
+	purposes := exchange.FilePurposes()
+	if v.role != "" {
+		purposes = slices.DeleteFunc(purposes, func(p exchange.FilePurpose) bool { return !p.UsedBy(v.role) })
+	}
+	return []any{id, all, owner, vendor, pq.Array(purposes)}
+}
 
 // File reads a file that the view may see.
 func (s *Store) File(ctx context.Context, v View, id uuid.UUID) (exchange.File, error) {
-	all, owner, vendor := v.args()
-	return readOne[exchange.File](ctx, s.db, "file", readFile, id, all, owner, vendor)
+	return readOne[exchange.File](ctx, s.db, "file", readFile, v.fileArgs(id)...)
 }
 
 const newestFileSeal = `NOT EXISTS (SELECT FROM file_keys later WHERE later.file_id = k.file_id AND later.seal > k.seal)`
@@ -126,8 +135,7 @@ func (s *Store) LinkFile(ctx context.Context, v View, id uuid.UUID, by exchange.
 }
 
 func (t unitTx) visibleFile(ctx context.Context, v View, id uuid.UUID) (exchange.File, error) {
-	all, owner, vendor := v.args()
-	f, err := readOne[exchange.File](ctx, t, "file", readFile, id, all, owner, vendor)
+	f, err := readOne[exchange.File](ctx, t, "file", readFile, v.fileArgs(id)...)
 	if err == nil && !f.DeletedAt.IsZero() {
 		err = exchange.Errorf(exchange.CodeExpired, "The file was deleted because its retention has ended.")
 	}

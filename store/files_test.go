@@ -72,6 +72,15 @@ func TestFilesAreSeenByTheirMerchantAndStaff(t *testing.T) {
 			t.Errorf("a %s reads %+v with %q, %v", role, got, key.Ciphertext, err)
 		}
 	}
+	statement := storetest.StatementFile(t, s, storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), []byte("balances"))
+	for role, want := range map[exchange.Role]exchange.Code{exchange.RoleAdmin: "", exchange.RoleTreasury: "", exchange.RoleOTCOfficer: exchange.CodeNotFound} {
+		if _, err := s.File(t.Context(), seen(storetest.User(t, s, role)), statement.ID); exchange.CodeOf(err) != want {
+			t.Errorf("a %s reads a bank's statement: %v, want %q", role, err, want)
+		}
+	}
+	if _, err := s.File(t.Context(), store.Everything(), statement.ID); err != nil {
+		t.Errorf("a flow reads it: %v", err)
+	}
 	if _, err := s.File(t.Context(), seen(storetest.User(t, s, exchange.RoleCustomer)), f.ID); exchange.CodeOf(err) != exchange.CodeNotFound {
 		t.Errorf("a customer reads it: %v", err)
 	}
@@ -181,7 +190,7 @@ func TestTheDatabaseKnowsWhoUploadsWhat(t *testing.T) {
 			if purpose == exchange.FileBankStatement {
 				files[0].Type, files[0].Pages = exchange.FileCSV, 0
 			}
-			if _, err := s.AddFile(t.Context(), files, storetest.PrincipalOf(who)); (err == nil) != purpose.UploadedBy(role) {
+			if _, err := s.AddFile(t.Context(), files, storetest.PrincipalOf(who)); (err == nil) != purpose.UsedBy(role) {
 				t.Errorf("a %s uploads %s: %v", role, purpose, err)
 			}
 			files = uploaded(t, who, string(role)+string(purpose)+" is long", false)

@@ -15,11 +15,12 @@ type View struct {
 	// staff lets a reader see drafts and other unpublished objects of everyone. Only ViewOf and Everything set it, so
 	// a View made by hand sees too little rather than too much.
 	staff bool
+	role  exchange.Role // empty for our own flows
 }
 
 // ViewOf is the view of a principal for an action, by the policy.
 func ViewOf(p exchange.Principal, a exchange.Action) View {
-	return View{Scope: exchange.ScopeOf(p.Role, a), UserID: p.UserID, VendorID: p.VendorID, staff: p.Role.Staff()}
+	return View{Scope: exchange.ScopeOf(p.Role, a), UserID: p.UserID, VendorID: p.VendorID, staff: p.Role.Staff(), role: p.Role}
 }
 
 // Everything is the view of Kivuko's own flows.
