@@ -166,11 +166,17 @@ func (t unitTx) useFile(ctx context.Context, u exchange.FileUse, by exchange.Pri
 }
 
 // A database that was put back may lack the rows of files that it had, and the uses of those that it has. Nothing ends and nothing is
-// swept before it was released.
+// swept before it was released. A file is due when all of its purpose are, or when nothing uses it, nor the PDF that was made from it;
+// file_due says the same of one file, but would be asked about all that are in use.
 const endFiles = `
+WITH due AS (
+    SELECT f.id FROM files f JOIN file_retention r ON r.purpose = f.purpose WHERE f.deleted_at IS NULL AND f.created_at < $1::timestamptz - r.kept
+    UNION ALL
+    SELECT f.id FROM files f JOIN file_retention r ON r.purpose = f.purpose LEFT JOIN file_uses u ON u.file_id = f.id
+        LEFT JOIN files d ON d.original_id = f.id LEFT JOIN file_uses p ON p.file_id = d.id
+    WHERE f.deleted_at IS NULL AND f.created_at < $1::timestamptz - r.unused_kept AND u.file_id IS NULL AND p.file_id IS NULL)
 UPDATE files SET deleted_at = $1 WHERE id IN (
-    SELECT f.id FROM files f JOIN file_retention r ON r.purpose = f.purpose
-    WHERE database_released() AND f.deleted_at IS NULL AND f.created_at < $1::timestamptz - r.unused_kept AND file_due(f.id, $1) ORDER BY f.created_at LIMIT $2 FOR UPDATE OF f SKIP LOCKED)
+    SELECT f.id FROM files f WHERE database_released() AND f.id IN (SELECT id FROM due) ORDER BY f.created_at LIMIT $2 FOR UPDATE OF f SKIP LOCKED)
 RETURNING ` + fileColumns
 
 // EndFiles ends the retention of at most limit files, and returns their number. From then on nobody sees them. None while the database,
