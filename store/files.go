@@ -175,7 +175,7 @@ WITH due AS (
     SELECT f.id FROM files f JOIN file_retention r ON r.purpose = f.purpose LEFT JOIN file_uses u ON u.file_id = f.id
         LEFT JOIN files d ON d.original_id = f.id LEFT JOIN file_uses p ON p.file_id = d.id
     WHERE f.deleted_at IS NULL AND f.created_at < $1::timestamptz - r.unused_kept AND u.file_id IS NULL AND p.file_id IS NULL)
-UPDATE files SET deleted_at = $1 WHERE id IN (
+UPDATE files SET deleted_at = $1, name = 'deleted' WHERE id IN (
     SELECT f.id FROM files f WHERE database_released() AND f.id IN (SELECT id FROM due) ORDER BY f.created_at LIMIT $2 FOR UPDATE OF f SKIP LOCKED)
 RETURNING ` + fileColumns
 

@@ -273,6 +273,14 @@ func TestRetentionOfFiles(t *testing.T) {
 			t.Errorf("%s is used: %v", name, err)
 		}
 	}
+	for name, f := range gone { // its name could tell of somebody
+		if after, err := s.File(t.Context(), seen(vendor), f.ID); err != nil || after.Name != "deleted" {
+			t.Errorf("%s is still known as %q, %v", name, after.Name, err)
+		}
+	}
+	if _, err := storetest.As(t, s, store.RoleFlows).ExecContext(t.Context(), `UPDATE files SET name = 'another' WHERE id = $1`, kept["new"].ID); sqlState(err) != "KV002" {
+		t.Errorf("a file is renamed: %v", err)
+	}
 	for name, f := range kept {
 		if _, _, err := s.ViewFile(t.Context(), seen(vendor), f.ID, nil, by); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -336,7 +344,7 @@ func TestAPDFIsNotUsedWithoutItsPicture(t *testing.T) {
 	s := storetest.Open(t, dsn, store.Options{})
 	vendor := storetest.User(t, s, exchange.RoleVendor)
 	f := addFile(t, ago(t, dsn, 15*day), vendor, "slip", true)
-	if _, err := storetest.Owner(t, s).ExecContext(t.Context(), `UPDATE files SET deleted_at = now() WHERE id = $1`, f.OriginalID); err != nil {
+	if _, err := storetest.Owner(t, s).ExecContext(t.Context(), `UPDATE files SET deleted_at = now(), name = 'deleted' WHERE id = $1`, f.OriginalID); err != nil {
 		t.Fatal(err)
 	}
 	err := s.UseFile(t.Context(), exchange.FileUse{FileID: f.ID, ObjectType: "otc_deposit", ObjectID: vendor.ID}, storetest.PrincipalOf(vendor))

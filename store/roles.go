@@ -185,7 +185,7 @@ var updatable = map[string]string{
 	"messages":           "sealed, status, attempts, next_at, ended_at",
 	"freezes":            "change_id, lifted_at",
 	"releases":           "ended_at, officers, passed_at, rests_until",
-	"files":              "deleted_at, purged_at",
+	"files":              "deleted_at, name, purged_at",
 }
 
 // insertable are the columns that may be inserted, where not all may.

@@ -14,7 +14,7 @@ INSERT INTO file_retention (purpose, kept, unused_kept) VALUES
     ('exception_evidence', interval '7 years', interval '14 days');
 CALL never_removed('file_retention');
 
--- The row of a deleted file stays: its digest still shows that the same file comes again. A PDF that was made from a picture names
+-- The row of a deleted file stays, without its name: its digest still shows that the same file comes again. A PDF that was made from a picture names
 -- the picture; both have the digest of the picture as their source.
 CREATE TABLE files (
     id            uuid        PRIMARY KEY,
@@ -37,6 +37,7 @@ CREATE TABLE files (
     CONSTRAINT files_pages CHECK ((pages IS NOT NULL) = (content_type = 'application/pdf')),
     CONSTRAINT files_kind CHECK ((purpose = 'bank_statement') = (content_type IN ('application/xml', 'text/csv'))),
     CONSTRAINT files_source CHECK (CASE WHEN original_id IS NULL THEN sha256 = source_sha256 ELSE content_type = 'application/pdf' END),
+    CONSTRAINT files_forgotten CHECK (deleted_at IS NULL OR name = 'deleted'), -- names tell of people
     CONSTRAINT files_end CHECK (purged_at IS NULL OR coalesce(purged_at >= deleted_at, false))
 );
 CREATE INDEX files_source_idx ON files (source_sha256);
@@ -45,7 +46,8 @@ CREATE INDEX files_uploaded_idx ON files (uploaded_by, created_at);
 CREATE INDEX files_age_idx ON files (created_at) WHERE deleted_at IS NULL;
 CREATE INDEX files_deleted_idx ON files (deleted_at) WHERE deleted_at IS NOT NULL AND purged_at IS NULL;
 CALL never_removed('files');
-CALL same_columns('files', 'id, purpose, owner_id, uploaded_by, name, content_type, size_bytes, sha256, source_sha256, pages, original_id, created_at');
+CALL same_columns('files', 'id, purpose, owner_id, uploaded_by, content_type, size_bytes, sha256, source_sha256, pages, original_id, created_at');
+CALL refuse_when('files', '_renamed', 'UPDATE', 'OLD.name <> NEW.name AND NEW.deleted_at IS NULL');
 CALL set_once('files', 'deleted_at, purged_at');
 CREATE TRIGGER files_uploaded BEFORE INSERT ON files FOR EACH ROW EXECUTE FUNCTION check_file();
 CREATE CONSTRAINT TRIGGER files_whole AFTER INSERT ON files DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_file_whole();
