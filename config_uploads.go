@@ -38,6 +38,7 @@ func (c Config) checkFiles(n *need) {
 
 func (c Config) checkFilesMaster(n *need) {
 	n.rule(c.Mode != Production || !strings.HasPrefix(c.Files.Master, "file:"), "KIVUKO_FILES_MASTER_KEY must name a key service in production, not a file")
+	// In production no process knows both; there the database refuses files under a master key of wallets.
 	n.rule(c.Keys.Master == "" || c.Keys.Master != c.Files.Master, "KIVUKO_FILES_MASTER_KEY must be another key than KIVUKO_MASTER_KEY")
 }
 

@@ -74,3 +74,20 @@ func TestNoSealOutlivesItsFile(t *testing.T) {
 		t.Errorf("a purged file gets a key: %v", err)
 	}
 }
+
+// Keys of files and of wallets have other master keys, also where no process knows both.
+func TestMasterKeysOfWalletsSealNoFiles(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	vendor := storetest.User(t, s, exchange.RoleVendor)
+	houseWallet(t, s, exchange.HouseGas)
+	f := uploaded(t, vendor, "slip", false)
+	f[0].Key.MasterKey = "test"
+	if _, err := s.AddFile(t.Context(), f, storetest.PrincipalOf(vendor)); sqlState(err) != "KV002" {
+		t.Errorf("a file is sealed as wallets are: %v", err)
+	}
+	anew := addFile(t, s, vendor, "another slip", false)
+	if err := s.SealFileKeyAnew(t.Context(), exchange.SealedFileKey{FileID: anew.ID, Ciphertext: []byte("x"), MasterKey: "test"}, exchange.System("operator")); sqlState(err) != "KV002" {
+		t.Errorf("and anew: %v", err)
+	}
+}

@@ -63,6 +63,7 @@ CREATE TABLE file_keys (
 );
 CALL refuse_when('file_keys', '_immutable', 'UPDATE');
 CALL refuse_when('file_keys', '_kept_all', 'TRUNCATE');
+CREATE INDEX wallet_keys_master_idx ON wallet_keys (master_key);
 CREATE TRIGGER file_keys_sealed BEFORE INSERT ON file_keys FOR EACH ROW EXECUTE FUNCTION check_file_seal();
 CREATE TRIGGER file_keys_kept BEFORE DELETE ON file_keys FOR EACH ROW EXECUTE FUNCTION check_file_purged();
 
