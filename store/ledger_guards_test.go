@@ -8,6 +8,7 @@ import (
 	"github.com/lib/pq"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/store"
 	"kivuko/store/storetest"
 )
@@ -121,4 +122,55 @@ func TestSubvendorsFallWithTheirVendor(t *testing.T) {
 	}
 	_, _, err := s.RotateSession(ctx, session, store.Session{ID: storetest.NewID(t), TokenHash: [32]byte{2}})
 	wantFault(t, err, exchange.CodeUnauthenticated)
+}
+
+// The lines of an account have their ids in the order in which they were committed: a posting takes all its locks before it
+// writes, so that what is read up to a line is complete.
+func TestLinesAreInTheOrderOfTheirCommits(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	first, second := exchange.House(exchange.AccCapital, money.KES), exchange.House(exchange.AccMomoCollection, money.KES)
+	entry := func(key, amount string) exchange.Posting {
+		lines := []exchange.Line{exchange.Debit(second, kes(amount)), exchange.Credit(first, kes(amount))}
+		return exchange.Posting{Entries: []exchange.Entry{{Key: key, Kind: "test", Lines: lines}}}
+	}
+	other := exchange.House(exchange.AccFees, money.KES)
+	before := entry("before", "1")
+	before.Entries[0].Lines = append(before.Entries[0].Lines, exchange.Debit(other, kes("1")), exchange.Credit(first, kes("1")))
+	if err := s.Post(ctx, before); err != nil {
+		t.Fatal(err)
+	}
+	db := storetest.Owner(t, s)
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	run := func(query string, args ...any) {
+		t.Helper()
+		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(`SELECT FROM ledger_accounts WHERE code = $1 FOR NO KEY UPDATE`, second.Code())
+	posted := make(chan error, 1)
+	go func() { posted <- s.Post(ctx, entry("waits", "2")) }()
+	waitsFor(t, db, posted)
+	run(`WITH e AS (INSERT INTO ledger_entries (key, digest, kind, object_type, at) VALUES ('between', decode(repeat('00', 16), 'hex'), 'test', '', now()) RETURNING id)
+		INSERT INTO ledger_lines (entry_id, account_id, amount)
+		SELECT e.id, a.id, x.amount FROM e, (VALUES ($1, 4), ($2, -4)) AS x (code, amount) JOIN ledger_accounts a ON a.code = x.code`,
+		second.Code(), other.Code())
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-posted; err != nil {
+		t.Fatal(err)
+	}
+	var order string
+	const keys = `SELECT string_agg(e.key, ' ' ORDER BY l.id) FROM ledger_lines l JOIN ledger_entries e ON e.id = l.entry_id
+		JOIN ledger_accounts a ON a.id = l.account_id WHERE a.code = $1`
+	if err := db.QueryRowContext(ctx, keys, second.Code()).Scan(&order); err != nil || order != "before between waits" {
+		t.Errorf("the lines are of %q, %v", order, err)
+	}
+	wantBooks(t, s)
 }

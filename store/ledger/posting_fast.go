@@ -30,12 +30,14 @@ type directly struct {
 	rows  int64
 }
 
-// The accounts are locked first, in the order of their ids, as everywhere (see lockAccounts).
+// The accounts are locked first, in the order of their ids, as everywhere (see lockAccounts). The locks are counted because
+// PostgreSQL stops at the first of them when it only has to know whether there are any. Lines get their ids under all locks of
+// their accounts: so the lines of an account are in the order in which they were committed.
 const captureHold = `
 WITH locked AS MATERIALIZED (
     SELECT id FROM ledger_accounts WHERE id = ANY (ARRAY(SELECT unnest($2::bigint[]) UNION SELECT account_id FROM holds WHERE id = $1))
     ORDER BY id FOR NO KEY UPDATE)
-UPDATE holds SET status = 'captured', updated_at = $3 WHERE id = $1 AND status = 'held' AND EXISTS (SELECT FROM locked)`
+UPDATE holds SET status = 'captured', updated_at = $3 WHERE id = $1 AND status = 'held' AND (SELECT count(*) FROM locked) > 0`
 
 const splitHold = `
 WITH locked AS MATERIALIZED (SELECT id FROM ledger_accounts WHERE id = $3::bigint FOR NO KEY UPDATE),
@@ -55,7 +57,7 @@ e AS (
     INSERT INTO ledger_entries (key, digest, kind, object_type, object_id, at)
     SELECT key, digest, kind, object_type, object_id, $6::timestamptz
     FROM unnest($1::text[], $2::bytea[], $3::text[], $4::text[], $5::uuid[]) AS n (key, digest, kind, object_type, object_id)
-    WHERE EXISTS (SELECT FROM locked)
+    WHERE (SELECT count(*) FROM locked) > 0
     RETURNING id, key)
 INSERT INTO ledger_lines (entry_id, account_id, amount)
 SELECT e.id, l.account_id, l.amount
