@@ -28,8 +28,8 @@ func isForm(h *fasthttp.RequestHeader) bool {
 	return err == nil && media == mediaForm
 }
 
-// patience gives the form of an operation that takes one more time to arrive, and the content of a file more time to leave; zero is the
-// server's own time.
+// patience gives the form of an operation that takes one more time to arrive, and the content of a file or a statement more time to leave;
+// zero is the server's own time.
 func (s *server) patience(table []route) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 	var forms [][]byte // what their paths begin with, up to a parameter
 	for _, r := range table {
@@ -43,7 +43,7 @@ func (s *server) patience(table []route) func(*fasthttp.RequestHeader) fasthttp.
 		if isForm(h) && slices.ContainsFunc(forms, func(start []byte) bool { return bytes.HasPrefix(path, start) }) {
 			c.ReadTimeout = s.within(uploadTimeout)
 		}
-		if bytes.Contains(path, []byte("/files/")) {
+		if bytes.Contains(path, []byte("/files/")) || bytes.HasSuffix(path, []byte("/statement")) {
 			c.WriteTimeout = s.within(downloadTimeout)
 		}
 		return c

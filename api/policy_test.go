@@ -193,11 +193,12 @@ func cells() map[string]cell {
 		"GET " + auth + "wallet/id/{id}/movements":              {id: wallet},
 		"POST " + auth + "wallet/id/{id}/reopen-nonce-sequence": {id: wallet, body: fixed(map[string]any{"note": "why"})},
 		"PUT " + auth + "wallet/id/{id}/set-default-network":    {id: wallet}, "PUT " + auth + "wallet/id/{id}/set-default": {id: wallet},
-		"GET " + auth + "momo/float/moves/{id}":         {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},
-		"POST " + auth + "momo/float/moves/{id}/settle": {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},
-		"GET " + auth + "escrow-wallets/{id}":           {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true},
-		"PATCH " + auth + "escrow-wallets/{id}":         {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true, body: fixed(map[string]any{"label": "shelf"})},
-		"GET " + auth + "merchants/{merchant_id}":       {id: merchant},
+		"GET " + auth + "momo/float/moves/{id}":             {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},
+		"POST " + auth + "momo/float/moves/{id}/settle":     {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},
+		"GET " + auth + "escrow-wallets/{id}":               {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true},
+		"PATCH " + auth + "escrow-wallets/{id}":             {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true, body: fixed(map[string]any{"label": "shelf"})},
+		"GET " + auth + "merchants/{merchant_id}":           {id: merchant},
+		"GET " + auth + "merchants/{merchant_id}/statement": {id: merchant},
 		"POST " + auth + "merchants/{merchant_id}/subvendors": {id: merchant, body: func(scene) any {
 			n := people.Add(1)
 			return invited("1" + strings.Repeat("0", 4) + string(rune('0'+n/100%10)) + string(rune('0'+n/10%10)) + string(rune('0'+n%10)))

@@ -106,6 +106,10 @@ func (s *server) userRoutes() []route {
 		{method: get, path: auth + "/merchants", action: exchange.ActReadMerchants, limit: limitGeneral, handle: s.listMerchants},
 		{method: get, path: auth + "/merchants/{merchant_id}", action: exchange.ActReadMerchants, limit: limitGeneral, handle: s.getMerchant},
 		{
+			method: get, path: auth + "/merchants/{merchant_id}/statement", action: exchange.ActReadMerchantBooks, limit: limitSearch,
+			handle: s.merchantStatement,
+		},
+		{
 			method: post, path: auth + "/merchants/{merchant_id}/subvendors", action: exchange.ActCreateSubvendor,
 			limit: limitGeneral, key: keyOptional, handle: s.createSubvendor,
 		},

@@ -95,7 +95,7 @@ var freeWords = map[string]bool{
 // writtenLists are the lists of values that are written in the document: those of one operation or one field, each shorter
 // than what it would be generated from.
 var writtenLists = map[string]bool{
-	"patchEscrowWallet status": true, "listOffers sort": true, "listWallets wallet_type": true, "createOwnerWallet treasury.custody_provider": true,
+	"patchEscrowWallet status": true, "listOffers sort": true, "getMerchantStatement format": true, "listWallets wallet_type": true, "createOwnerWallet treasury.custody_provider": true,
 	"provisionWallet purpose": true, "settleFloatMove outcome": true, "allocateTreasury direction": true,
 	"momoCallback kind": true, "momoCallback ResultCode": true, "momoCallback ResultDesc": true, // the operator's
 	"FXQuote.object_type": true, "ControlTerms.object_type": true, "readyz status": true,

@@ -70,6 +70,7 @@ func words() []word {
 		{"Side", "A side of an account.", lineSides, false},
 		{"StatementLineObject", "What explains a line of a bank's statement.", exchange.LineObjects(), false},
 		{"OptionalStatementLineObject", "What explains a line of a bank's statement, or null.", exchange.LineObjects(), true},
+		{"StatementReason", "Why the balance of a merchant changed.", text(exchange.StatementReasons()...), false},
 		{"Rail", "The way that the money took: mobile money, a bank, or a chain.", rails, false},
 		{"OrderType", "Who opens the order, and its direction.", text(exchange.OnRampBuy, exchange.OnRampSell, exchange.OffRampSell, exchange.OffRampBuy), false},
 		{"OrderSubtype", "How the order is carried out.", text(exchange.StandardOnRamp, exchange.StandardOffRamp, exchange.RemittanceOffRamp,

@@ -90,8 +90,11 @@ const kenya = 3 * time.Hour
 
 // DayOf is the beginning of the day in Kenya in which a moment lies.
 func DayOf(at time.Time) time.Time {
-	return at.UTC().Add(kenya).Truncate(24 * time.Hour).Add(-kenya)
+	return KenyanDay(at).Add(-kenya)
 }
+
+// KenyanDay is the calendar day of a moment in Kenya, at midnight UTC.
+func KenyanDay(at time.Time) time.Time { return at.UTC().Add(kenya).Truncate(24 * time.Hour) }
 
 // MonthOf is the beginning of the month in Kenya in which a moment lies.
 func MonthOf(at time.Time) time.Time {

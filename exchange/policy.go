@@ -26,6 +26,7 @@ const (
 	ActReadInvitations      Action = "invitations.read"
 	ActWithdrawInvitations  Action = "invitations.withdraw"
 	ActReadMerchants        Action = "merchants.read"
+	ActReadMerchantBooks    Action = "merchants.statement" // what happened to a merchant's shillings
 	ActReadCatalog          Action = "catalog.read"
 	ActWriteCatalog         Action = "catalog.write"
 	ActListOffers           Action = "offers.list"
@@ -111,6 +112,10 @@ var policy = map[Action]grants{
 	// A withdrawn invitation only takes a right away.
 	ActWithdrawInvitations: {RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
 	ActReadMerchants: {
+		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny,
+		RoleTreasury: ScopeAny,
+	},
+	ActReadMerchantBooks: {
 		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny,
 		RoleTreasury: ScopeAny,
 	},

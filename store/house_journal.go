@@ -108,7 +108,7 @@ func (t unitTx) checkJournal(ctx context.Context, e exchange.JournalEntry) (full
 		}
 		e.BankID, e.FloatAccount, e.Amount = old.BankID, old.FloatAccount, old.Amount
 	}
-	if e.ValueDate.After(dayInKenya(t.s.now())) {
+	if e.ValueDate.After(exchange.KenyanDay(t.s.now())) {
 		return e, old, exchange.Invalid(exchange.FieldError{Pointer: "/value_date", Code: "range", Message: "must not be in the future"})
 	}
 	if e.BankID != uuid.Nil {

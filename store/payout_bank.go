@@ -148,18 +148,12 @@ func fits(c exchange.BankConfirmation, o exchange.Order, p exchange.OrderPayout)
 	if err := require(c.Amount.Equal(p.Amount), "/amount", "mismatch", "must be the amount that the order pays out"); err != nil {
 		return err
 	}
-	opened, today := dayInKenya(o.CreatedAt), dayInKenya(c.CreatedAt)
+	opened, today := exchange.KenyanDay(o.CreatedAt), exchange.KenyanDay(c.CreatedAt)
 	return require(!c.PaidOn.Before(opened) && !c.PaidOn.After(today), "/paid_on", "range", "must be between the day of the order and today")
 }
 
 // kenya is Kenya's time zone, which has no daylight saving time.
 var kenya = time.FixedZone("EAT", 3*60*60)
-
-// dayInKenya is the calendar day of a moment in Kenya, at midnight UTC.
-func dayInKenya(at time.Time) time.Time {
-	y, m, d := at.In(kenya).Date()
-	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
-}
 
 // agree stores a confirmation beside those of other officers, and replaces the officer's own earlier one.
 func (t unitTx) agree(ctx context.Context, o exchange.Order, c exchange.BankConfirmation, by exchange.Principal) error {
