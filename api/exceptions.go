@@ -142,22 +142,24 @@ func (s *server) listRefunds(c *call) error {
 	return listed(c, "refunds", page, c.refundWire)(s.Store.ListRefunds(c.ctx, filter, page))
 }
 
-// exceptionWire is an exception as the caller may see it. Parties of the order don't see notes of staff, and a merchant
-// does not see the address that the customer's crypto came from.
+// exceptionWire is an exception as the caller may see it. Parties don't see notes of staff and lines of the house's bank statements. Of
+// the money of a customer, a merchant does not see where it came from, unless officers credited it to a merchant.
 func (c *call) exceptionWire(e exchange.PaymentException) wireException {
 	w := exceptionWire(e)
 	if c.who.Role.Staff() {
 		return w
 	}
-	w.Note, w.MeantFor = nil, nil
-	if c.who.Role.Merchant() {
+	if w.Note, w.MeantFor = nil, nil; e.LineID != uuid.Nil {
+		w.LineID, w.Receipt = nil, nil
+	}
+	if c.who.Role.Merchant() && e.OrderID != uuid.Nil && (e.Status != exchange.ExcCredited || e.Amount.Asset() != money.KES) {
 		w.FromAddress, w.Receipt, w.TxHash = nil, nil, nil
 	}
 	return w
 }
 
-// refundWire is a refund as the caller may see it. Parties of the order don't see what officers need, and not the reason,
-// which may be an officer's note or a refusal by screening. A merchant does not see the recipient, and so not the
+// refundWire is a refund as the caller may see it. Parties don't see what officers need, and not the reason, which may be an
+// officer's note or a refusal by screening. Of what goes back to a customer, a merchant does not see the recipient, and so not the
 // transaction either.
 func (c *call) refundWire(r exchange.Refund) wireRefund {
 	w := refundWire(r)
@@ -165,7 +167,7 @@ func (c *call) refundWire(r exchange.Refund) wireRefund {
 		return w
 	}
 	w.Digest, w.RequestedBy, w.AddressedBy, w.Reason = nil, nil, nil, nil
-	if c.who.Role.Merchant() {
+	if c.who.Role.Merchant() && r.OrderID != uuid.Nil {
 		w.Phone, w.Address, w.Receipt, w.TxHash = nil, nil, nil, nil
 	}
 	return w

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
@@ -10,34 +8,42 @@ import (
 	"kivuko/store"
 )
 
-// wireMovement is a movement on a chain into a wallet, or out of it without our transaction.
+// wireMovement is a movement on a chain, in the history of a wallet of ours.
 type wireMovement struct {
 	ID          uuid.UUID  `json:"id"`
 	WalletID    uuid.UUID  `json:"wallet_id"`
 	Network     string     `json:"network"`
 	TxHash      string     `json:"tx_hash"`
+	Direction   string     `json:"direction"`
 	Kind        string     `json:"kind"`
 	Status      string     `json:"status"`
 	Asset       string     `json:"asset"`
 	Amount      string     `json:"amount"`
 	FromAddress string     `json:"from_address"`
 	ToAddress   string     `json:"to_address"`
+	Purpose     *string    `json:"purpose"`
+	ObjectID    *uuid.UUID `json:"object_id"`
+	ExceptionID *uuid.UUID `json:"payment_exception_id"`
 	Block       int64      `json:"block"`
 	CreatedAt   timestamp  `json:"created_at"`
 	FinalAt     *timestamp `json:"final_at"`
 }
 
-func movementWire(d exchange.ChainDeposit) wireMovement {
-	return wireMovement{
-		ID: d.ID, WalletID: d.WalletID, Network: string(d.Network), TxHash: d.TxID, Kind: string(d.Kind), Status: string(d.Status),
-		Asset: string(d.Amount.Asset()), Amount: d.Amount.String(), FromAddress: d.From, ToAddress: d.To, Block: int64(d.Block), //nolint:gosec // below 2^63
-		CreatedAt: stamp(d.CreatedAt), FinalAt: optTime(d.FinalAt),
+// movementOf returns how the history of a wallet shows a movement.
+func movementOf(wallet uuid.UUID) func(exchange.WalletMovement) wireMovement {
+	return func(m exchange.WalletMovement) wireMovement {
+		return wireMovement{
+			ID: m.ID, WalletID: wallet, Network: string(m.Network), TxHash: m.TxID, Direction: string(m.Direction(wallet)), Kind: string(m.Kind), Status: string(m.Status),
+			Asset: string(m.Amount.Asset()), Amount: m.Amount.String(), FromAddress: m.From, ToAddress: m.To, Purpose: optText(string(m.Purpose)), ObjectID: optID(m.ObjectID),
+			ExceptionID: optID(m.ExceptionID), Block: int64(m.Block), CreatedAt: stamp(m.CreatedAt), FinalAt: optTime(m.FinalAt), //nolint:gosec // below 2^63
+		}
 	}
 }
 
 var (
-	movementKinds    = names(exchange.DepositKinds())
-	movementStatuses = names(exchange.ChainDepositMachine.States())
+	movementDirections = names(exchange.MovementDirections())
+	movementKinds      = names(exchange.DepositKinds())
+	movementStatuses   = names(exchange.ChainDepositMachine.States())
 )
 
 // walletMovements lists movements on a chain into and out of a wallet of the caller.
@@ -48,37 +54,17 @@ func (s *server) walletMovements(c *call) error {
 	}
 	q := c.query()
 	page := q.page(anyPage)
-	view := c.view()
-	filter := store.ChainDepositFilter{
-		WalletID: id, View: &view, Asset: money.Asset(q.oneOf("asset", assetNames()...)),
+	filter := store.MovementFilter{
+		Direction: exchange.MovementDirection(q.oneOf("direction", movementDirections...)), Asset: money.Asset(q.oneOf("asset", assetNames()...)),
 		Kind: exchange.DepositKind(q.oneOf("kind", movementKinds...)), Status: exchange.ChainDepositStatus(q.oneOf("status", movementStatuses...)),
+		CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {
 		return err
 	}
-	if _, err := s.Store.Wallet(c.ctx, view, id); err != nil {
+	found, total, err := s.Store.WalletMovements(c.ctx, c.view(), id, filter, page)
+	if err != nil {
 		return hideAbsence(err)
 	}
-	return listed(c, "movements", page, movementWire)(s.Store.ListChainDeposits(c.ctx, filter, page))
-}
-
-// wireSpent is the used part of limits.
-type wireSpent struct {
-	Day   string `json:"day"`
-	Month string `json:"month"`
-}
-
-// myLimits answers with the caller's limits and their used parts.
-func (s *server) myLimits(c *call) error {
-	limits, err := s.Store.LimitsOf(c.ctx, c.user)
-	if err != nil {
-		return err
-	}
-	spent, err := s.Store.SpentOf(c.ctx, c.user)
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, map[string]any{
-		"own": limitWire(limits.Own), "effective": limitWire(limits.Effective), "used": wireSpent{spent.Day.String(), spent.Month.String()},
-	})
+	return c.list("movements", each(found, movementOf(id)), page, total)
 }

@@ -40,15 +40,20 @@ func TestOwnLimitsAndMovements(t *testing.T) {
 	e := start(t)
 	customer, stranger := e.person(exchange.RoleCustomer), e.person(exchange.RoleCustomer)
 	limits := e.do(get, "/api/v1/auth/user/me/limits", nil, customer.auth()).want(http.StatusOK).object()
-	if used := limits["used"].(map[string]any); used["day"] != "0.00" || used["month"] != "0.00" {
-		t.Errorf("used %v", used)
+	if used := limits["used"].(map[string]any); used["day"] != "0.00" || used["month"] != "0.00" || limits["merchant"] != nil {
+		t.Errorf("used %v", limits)
+	}
+	sub := e.person(exchange.RoleSubvendor, e.person(exchange.RoleVendor).ID)
+	if shared := e.do(get, "/api/v1/auth/user/me/limits", nil, sub.auth()).want(http.StatusOK).object(); shared["merchant"] == nil || len(shared["counts"].([]any)) == 0 {
+		t.Errorf("a subvendor's limits are %v", shared)
 	}
 	w := e.wallet(customer)
 	e.fund(w, "12.5")
 	path := "/api/v1/auth/wallet/id/" + w.ID.String() + "/movements"
 	e.do(get, path, nil, customer.auth()).want(http.StatusOK)
 	e.do(get, path, nil, stranger.auth()).refused(exchange.CodeNotFound)
-	e.do(get, path+"?kind=gift", nil, customer.auth()).blames("query/kind enum")
+	e.do(get, path+"?direction=out&created_from=2026-01-01T00:00:00Z", nil, customer.auth()).want(http.StatusOK)
+	e.do(get, path+"?kind=gift&direction=up", nil, customer.auth()).blames("query/direction enum", "query/kind enum")
 }
 
 // TestChangesToAnotherVersionAreRefused checks that of two changes to one version of an offer only one succeeds.

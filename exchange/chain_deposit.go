@@ -134,6 +134,39 @@ type ChainDeposit struct {
 	Version      int64
 }
 
+// MovementDirection is the side of a wallet on which a movement is.
+type MovementDirection string
+
+// The directions.
+const (
+	MovementIn     MovementDirection = "in"
+	MovementOut    MovementDirection = "out"
+	MovementWithin MovementDirection = "within" // from the wallet to itself
+)
+
+// MovementDirections lists the directions.
+func MovementDirections() []MovementDirection {
+	return []MovementDirection{MovementIn, MovementOut, MovementWithin}
+}
+
+// WalletMovement is a movement as the history of one of its wallets shows it.
+type WalletMovement struct {
+	ChainDeposit
+	Purpose  ChainPurpose // of an own movement: what its payment was for
+	ObjectID uuid.UUID    // of an own movement: the object that its payment carries out
+}
+
+// Direction is the side of a wallet of the movement on which it is.
+func (m WalletMovement) Direction(wallet uuid.UUID) MovementDirection {
+	switch {
+	case m.WalletID != wallet:
+		return MovementOut
+	case m.FromWalletID == wallet:
+		return MovementWithin
+	}
+	return MovementIn
+}
+
 // QuarantineReason is why a movement was set aside.
 type QuarantineReason string
 

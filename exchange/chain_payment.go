@@ -68,6 +68,11 @@ const (
 	ForNonceAdvance ChainPurpose = "nonce_advance" // makes a handed-out transaction, which is its object, impossible
 )
 
+// ChainPurposes lists the purposes.
+func ChainPurposes() []ChainPurpose {
+	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForNonceAccount, ForNonceAdvance}
+}
+
 // Owed reports whether a payment of the purpose moves money that is owed to others, rather than the house's own coins.
 func (p ChainPurpose) Owed() bool {
 	switch p {

@@ -101,7 +101,7 @@ var wordsOf = map[string][]string{
 	"bank_line object_type":       LineObjects(),
 	"journal_entry kind":          texts(JournalKinds()),
 	"control_change kind":         texts(ControlKinds()),
-	"chain_payment purpose":       texts([]ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForNonceAccount, ForNonceAdvance}),
+	"chain_payment purpose":       texts(ChainPurposes()),
 	"fx_quote purpose":            texts([]QuotePurpose{QuoteForTransfer, QuoteForSale}),
 	"fee_profile scope":           texts([]QuotePurpose{QuoteForTransfer, QuoteForSale}),
 	"order payment_method":        {PaymentMethodMomo, PaymentMethodBank},

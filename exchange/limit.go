@@ -59,6 +59,71 @@ func (l SpendingLimits) Exceeds(o SpendingLimits) bool {
 // Spent is what counts against a user's limits so far.
 type Spent struct{ Day, Month money.Amount }
 
+// Left is what may still be sent at once, today and this month: never more in a shorter period than in a longer one. A field without an
+// asset is unlimited.
+func (l SpendingLimits) Left(spent Spent) SpendingLimits {
+	left := func(limit, used money.Amount) money.Amount {
+		if limit.Asset() == "" {
+			return limit
+		}
+		if rest := limit.Sub(used); rest.Positive() {
+			return rest
+		}
+		return money.Zero(limit.Asset())
+	}
+	month := SpendingLimits{PerMonth: left(l.PerMonth, spent.Month), PerDay: left(l.PerDay, spent.Day), PerTransaction: l.PerTransaction}
+	day := month.Min(SpendingLimits{PerDay: month.PerMonth, PerTransaction: month.PerMonth})
+	return day.Min(SpendingLimits{PerTransaction: day.PerDay})
+}
+
+// OwnLimits are the limits of a user with what is used of each.
+type OwnLimits struct {
+	Own       SpendingLimits // set for the user by an admin
+	Effective SpendingLimits
+	Used      Spent          // by the user; for a merchant, by its subvendors too
+	Merchant  *MerchantShare // of a subvendor: the limits that it shares
+	Left      SpendingLimits
+	Counts    []CountedLimit
+	Fees      []CountedFees
+}
+
+// MerchantShare are the limits of a merchant, which its subvendors share.
+type MerchantShare struct {
+	Effective SpendingLimits
+	Used      Spent
+}
+
+// CountedLimit is a limit on the number of something.
+type CountedLimit struct {
+	Name       LimitName
+	Used, Most int
+}
+
+// CountedFees is the limit on what a network may take per day in Kenya for the payments of a user, or of a merchant with its
+// subvendors.
+type CountedFees struct {
+	Network    Network
+	Used, Most money.Amount
+}
+
+// LimitName names a limit on the number of something.
+type LimitName string
+
+// The names.
+const (
+	LimitOrdersWaiting  LimitName = "orders_waiting"            // own orders that wait for their payment
+	LimitUnpaidSales    LimitName = "unpaid_sales"              // own sales of 24 hours that were not paid
+	LimitCustomersSales LimitName = "unpaid_sales_of_customers" // the same, of sales that a merchant opened for its customers
+	LimitTransfers      LimitName = "transfers"                 // transfers of a day in Kenya; of a merchant with its subvendors
+	LimitWallets        LimitName = "wallets"
+	LimitSubvendors     LimitName = "subvendors"
+)
+
+// LimitNames lists the names.
+func LimitNames() []LimitName {
+	return []LimitName{LimitOrdersWaiting, LimitUnpaidSales, LimitCustomersSales, LimitTransfers, LimitWallets, LimitSubvendors}
+}
+
 // Admit refuses a value that would exceed a limit: CodeLimitReached, with the limit in the message.
 func (l SpendingLimits) Admit(value money.Amount, spent Spent) error {
 	if err := l.AdmitOne(value); err != nil {

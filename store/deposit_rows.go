@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -28,13 +29,8 @@ func depositSnapshot(d exchange.ChainDeposit) map[string]any {
 
 // ChainDepositFilter narrows a list of movements.
 type ChainDepositFilter struct {
-	Network  exchange.Network
-	WalletID uuid.UUID
+	WalletID uuid.UUID // the receiving wallet
 	TxID     string
-	Status   exchange.ChainDepositStatus
-	Kind     exchange.DepositKind
-	Asset    money.Asset
-	View     *View // the owners of the wallets; nil is all of them
 }
 
 const readDeposit = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE id = $1`
@@ -47,17 +43,44 @@ func (s *Store) ChainDeposit(ctx context.Context, id uuid.UUID) (exchange.ChainD
 // ListChainDeposits pages through the movements, newest first, with their number.
 func (s *Store) ListChainDeposits(ctx context.Context, f ChainDepositFilter, p Page) ([]exchange.ChainDeposit, int, error) {
 	var w where
-	if f.View != nil {
-		all, owner, vendor := f.View.args()
-		w.add(`wallet_id IN (SELECT id FROM wallets WHERE ? OR owner_id = ? OR vendor_id = ?)`, all, owner, vendor)
-	}
-	w.eq("asset", string(f.Asset))
-	w.eq("network", string(f.Network))
 	w.id("wallet_id", f.WalletID)
 	w.eq("tx_id", f.TxID)
+	return readPage[exchange.ChainDeposit](ctx, s, "chain deposit", list{columns: depositColumns, from: "chain_deposits", where: w, order: "created_at DESC, id DESC"}, p)
+}
+
+// MovementFilter narrows the history of a wallet.
+type MovementFilter struct {
+	Direction exchange.MovementDirection
+	Kind      exchange.DepositKind
+	Status    exchange.ChainDepositStatus
+	Asset     money.Asset
+	// CreatedFrom is inclusive and CreatedTo exclusive; zero is open.
+	CreatedFrom, CreatedTo time.Time
+}
+
+var onSide = map[exchange.MovementDirection]string{
+	"":                      `(wallet_id = ? OR from_wallet_id = ?)`,
+	exchange.MovementIn:     `(wallet_id = ? AND from_wallet_id IS DISTINCT FROM ?)`,
+	exchange.MovementOut:    `(from_wallet_id = ? AND wallet_id IS DISTINCT FROM ?)`,
+	exchange.MovementWithin: `(wallet_id = ? AND from_wallet_id = ?)`,
+}
+
+const movementColumns = depositColumns + `,
+	coalesce((SELECT p.purpose FROM chain_payments p WHERE p.id = payment_id), '') AS purpose, (SELECT p.object_id FROM chain_payments p WHERE p.id = payment_id) AS object_id`
+
+// WalletMovements pages through the movements on a chain into and out of a wallet, newest first, with their number. CodeNotFound for a
+// wallet that the view does not see.
+func (s *Store) WalletMovements(ctx context.Context, v View, wallet uuid.UUID, f MovementFilter, p Page) ([]exchange.WalletMovement, int, error) {
+	if _, err := s.Wallet(ctx, v, wallet); err != nil {
+		return nil, 0, err
+	}
+	var w where
+	w.add(onSide[f.Direction], wallet, wallet)
+	w.eq("asset", string(f.Asset))
 	w.eq("status", string(f.Status))
 	w.eq("kind", string(f.Kind))
-	return readPage[exchange.ChainDeposit](ctx, s, "chain deposit", list{columns: depositColumns, from: "chain_deposits", where: w, order: "created_at DESC, id DESC"}, p)
+	w.between("created_at", f.CreatedFrom, f.CreatedTo)
+	return readPage[exchange.WalletMovement](ctx, s, "chain deposit", list{columns: movementColumns, from: "chain_deposits", where: w, order: "created_at DESC, id DESC"}, p)
 }
 
 const insertDeposit = `

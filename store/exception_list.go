@@ -25,7 +25,7 @@ type ExceptionFilter struct {
 	// CreatedFrom is inclusive and CreatedTo exclusive; zero is open.
 	CreatedFrom, CreatedTo time.Time
 	ID                     uuid.UUID
-	View                   *View // restricts to exceptions of the view's orders; nil is all
+	View                   *View // restricts to exceptions that concern the view; nil is all
 }
 
 const exceptionColumns = `id, kind, status, order_id, attempt_id, line_id, receipt, amount||' '||asset AS amount, NULL AS place, note, created_at, updated_at, version`
@@ -132,7 +132,7 @@ var onRail = map[exchange.Rail]string{
 // ListExceptions pages through the payment exceptions, newest first, with their number and the places of their crypto.
 func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) ([]exchange.PaymentException, int, error) {
 	var w where
-	w.orders(f.View)
+	w.concerns(f.View, "id", exceptionsOfCustomer, exceptionsOfMerchant)
 	w.id("id", f.ID)
 	w.eq("status", string(f.Status))
 	w.eq("kind", string(f.Kind))

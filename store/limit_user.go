@@ -133,14 +133,19 @@ const lockCustomer = readUser + ` FOR NO KEY UPDATE`
 // unpaid is said by two indexes in the same words.
 const unpaid = `(status IN ('pending', 'cancelled') OR status = 'failed' AND status_detail = '` + exchange.DetailMismatch + `')`
 
+// What is counted of a customer ($1), or of the customers of a vendor ($2), since a time ($3).
+const (
+	waitingOrders = `(SELECT count(*) FROM orders WHERE customer_id = $1 AND status = 'pending' AND order_type IN ('ON_RAMP_BUY', 'OFF_RAMP_SELL'))`
+	unpaidOwn     = `(SELECT count(*) FROM orders WHERE customer_id = $1 AND order_type = 'OFF_RAMP_SELL' AND ` + unpaid + ` AND created_at > $3)`
+	unpaidAsked   = `(SELECT count(*) FROM orders WHERE vendor_id = $2 AND order_type = 'OFF_RAMP_BUY' AND ` + unpaid + ` AND created_at > $3)`
+)
+
 const countOpen = `
-SELECT (SELECT is_active FROM users WHERE id = $4) AS vendor, (SELECT type = 'cold' FROM wallets WHERE id = $5) AS cold,
-    (SELECT count(*) FROM orders WHERE customer_id = $1 AND status = 'pending' AND order_type IN ('ON_RAMP_BUY', 'OFF_RAMP_SELL')) AS orders,
-    (SELECT count(*) FROM orders WHERE customer_id = $1 AND vendor_id = $4
+SELECT (SELECT is_active FROM users WHERE id = $2) AS vendor, (SELECT type = 'cold' FROM wallets WHERE id = $6) AS cold, ` + waitingOrders + ` AS orders,
+    (SELECT count(*) FROM orders WHERE customer_id = $1 AND vendor_id = $2
         AND (order_type = 'ON_RAMP_SELL' AND status = 'pending' OR order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'confirming'))) AS asked,
-    CASE WHEN $6 THEN (SELECT count(*) FROM orders WHERE vendor_id = $4 AND order_type = 'OFF_RAMP_BUY' AND ` + unpaid + ` AND created_at > $7)
-        ELSE (SELECT count(*) FROM orders WHERE customer_id = $1 AND order_type = 'OFF_RAMP_SELL' AND ` + unpaid + ` AND created_at > $7) END AS unpaid,
-    (SELECT count(*) FROM payment_attempts WHERE phone = $2 AND direction = 'collection' AND status <> 'refused' AND created_at > $3) AS prompts`
+    CASE WHEN $7 THEN ` + unpaidAsked + ` ELSE ` + unpaidOwn + ` END AS unpaid,
+    (SELECT count(*) FROM payment_attempts WHERE phone = $4 AND direction = 'collection' AND status <> 'refused' AND created_at > $5) AS prompts`
 
 // underLimits refuses an order against an inactive vendor or a cold wallet, and one beyond the pending orders of its
 // customer, whose row is locked. Orders that merchants open for a customer don't count against the customer's own
@@ -151,8 +156,7 @@ func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.
 		Vendor, Cold                   bool
 		Orders, Asked, Unpaid, Prompts int
 	}
-	err := t.Get(ctx, &open, countOpen, o.CustomerID, o.PaymentPhone.Digits(), t.promptsSince(), o.VendorID, o.WalletID, o.Kind().VendorOpens,
-		t.s.now().Add(-unpaidWindow))
+	err := t.Get(ctx, &open, countOpen, o.CustomerID, o.VendorID, t.s.now().Add(-unpaidWindow), o.PaymentPhone.Digits(), t.promptsSince(), o.WalletID, o.Kind().VendorOpens)
 	if err != nil {
 		return err
 	}

@@ -60,18 +60,37 @@ func (w *where) scope(v View, owner, vendor string) {
 	}
 }
 
-// orders filters by rows whose order, in the column order_id, the view may see.
-func (w *where) orders(v *View) {
+// The payment exceptions that concern a customer, or a merchant: those of
+// its orders, those about crypto that came to its wallets or to their form on another network, and those whose money officers credited
+// to it.
+const (
+	exceptionsOfCustomer = `
+SELECT id FROM payment_exceptions WHERE order_id IN (SELECT id FROM orders WHERE customer_id = ? AND deleted_at IS NULL)
+UNION ALL SELECT exception_id FROM chain_deposits WHERE exception_id IS NOT NULL AND wallet_id IN (SELECT id FROM wallets WHERE owner_id = ?
+    UNION ALL SELECT c.id FROM wallets c JOIN wallets o ON o.id = c.counterpart_of WHERE o.owner_id = ?)
+UNION ALL SELECT exception_id FROM exception_decisions WHERE wallet_id IN (SELECT id FROM wallets WHERE owner_id = ?)`
+	exceptionsOfMerchant = `
+SELECT id FROM payment_exceptions WHERE order_id IN (SELECT id FROM orders WHERE (vendor_id = ? OR customer_id = ?) AND deleted_at IS NULL)
+UNION ALL SELECT exception_id FROM chain_deposits WHERE exception_id IS NOT NULL AND wallet_id IN (SELECT id FROM wallets WHERE vendor_id = ?
+    UNION ALL SELECT c.id FROM wallets c JOIN wallets o ON o.id = c.counterpart_of WHERE o.vendor_id = ?)
+UNION ALL SELECT exception_id FROM exception_decisions WHERE merchant_id = ? OR wallet_id IN (SELECT id FROM wallets WHERE vendor_id = ?)`
+)
+
+// concerns filters by rows that concern the view: a query of their ids for a customer, and one for a merchant. Each ? of them is its id.
+func (w *where) concerns(v *View, column, ofCustomer, ofMerchant string) {
 	if v == nil {
 		return
 	}
 	all, o, m := v.args()
+	mine := func(query string, id uuid.UUID) {
+		w.add(column+` IN (`+query+`)`, slices.Repeat([]any{id}, strings.Count(query, "?"))...)
+	}
 	switch {
 	case all:
 	case o.Valid:
-		w.add(`order_id IN (SELECT id FROM orders WHERE customer_id = ?)`, o.UUID)
+		mine(ofCustomer, o.UUID)
 	case m.Valid:
-		w.add(`order_id IN (SELECT id FROM orders WHERE vendor_id = ? OR customer_id = ?)`, m.UUID, m.UUID)
+		mine(ofMerchant, m.UUID)
 	default:
 		w.add(`false`)
 	}

@@ -22,7 +22,7 @@ type RefundFilter struct {
 	ExceptionID uuid.UUID
 	// CreatedFrom is inclusive and CreatedTo exclusive; zero is open.
 	CreatedFrom, CreatedTo time.Time
-	View                   *View // restricts to refunds of the view's orders; nil is all
+	View                   *View // restricts to refunds that concern the view; nil is all
 }
 
 const refundColumns = `id, rail, order_id, attempt_id, exception_id, amount||' '||asset AS amount, coalesce(phone, '') AS phone, reason, status, detail, receipt,
@@ -84,10 +84,18 @@ func (s *Store) Refund(ctx context.Context, id uuid.UUID) (exchange.Refund, erro
 	return r, nil
 }
 
+// The refunds that concern a customer or a merchant: those of its orders and of its payment exceptions.
+const (
+	refundsOfCustomer = `SELECT id FROM refunds WHERE order_id IN (SELECT id FROM orders WHERE customer_id = ? AND deleted_at IS NULL)
+UNION ALL SELECT id FROM refunds WHERE exception_id IN (` + exceptionsOfCustomer + `)`
+	refundsOfMerchant = `SELECT id FROM refunds WHERE order_id IN (SELECT id FROM orders WHERE (vendor_id = ? OR customer_id = ?) AND deleted_at IS NULL)
+UNION ALL SELECT id FROM refunds WHERE exception_id IN (` + exceptionsOfMerchant + `)`
+)
+
 // ListRefunds pages through the refunds, newest first, with their number.
 func (s *Store) ListRefunds(ctx context.Context, f RefundFilter, p Page) ([]exchange.Refund, int, error) {
 	var w where
-	w.orders(f.View)
+	w.concerns(f.View, "id", refundsOfCustomer, refundsOfMerchant)
 	w.id("id", f.ID)
 	w.eq("status", string(f.Status))
 	w.eq("asset", string(f.Asset))
