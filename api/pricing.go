@@ -16,22 +16,8 @@ import (
 // The values that pricing accepts.
 var (
 	currencies   = []string{"KES"}
-	feeScopes    = []string{string(exchange.FeeTransfer), string(exchange.FeeSale)}
 	quotePurpose = []string{string(exchange.QuoteForTransfer), string(exchange.QuoteForSale)}
 )
-
-// charge reads an amount that may be zero; zero when absent.
-func (f *form) charge(name string, asset money.Asset) money.Amount {
-	s, ok := f.decimalText(name, false)
-	if !ok || !asset.Valid() {
-		return money.Zero(asset)
-	}
-	m, err := money.Parse(asset, s)
-	if f.failDecimal(name, err); err != nil {
-		return money.Zero(asset)
-	}
-	return m
-}
 
 // whole reads a whole number; fallback when absent.
 func (f *form) whole(name string, fallback, least, most int) int {
@@ -118,74 +104,6 @@ func (s *server) enterRate(c *call) error {
 		return err
 	}
 	return c.json(http.StatusCreated, s.rateWire(r))
-}
-
-type wireProfile struct {
-	ID        uuid.UUID  `json:"id"`
-	Scope     string     `json:"scope"`
-	Asset     string     `json:"asset"`
-	Version   int        `json:"version"`
-	Fixed     string     `json:"fixed"`
-	Points    int64      `json:"basis_points"`
-	Minimum   string     `json:"minimum"`
-	Maximum   *string    `json:"maximum"`
-	Spread    int64      `json:"spread_basis_points"`
-	Note      *string    `json:"note"`
-	ValidFrom timestamp  `json:"valid_from"`
-	EndsAt    *timestamp `json:"ends_at"`
-	InForce   bool       `json:"in_force"`
-	CreatedBy uuid.UUID  `json:"created_by"`
-	CreatedAt timestamp  `json:"created_at"`
-}
-
-// optAmount is an amount that may be absent.
-func optAmount(m money.Amount) *string {
-	if m.Asset() == "" {
-		return nil
-	}
-	s := m.String()
-	return &s
-}
-
-func (s *server) profileWire(p exchange.FeeProfile) wireProfile {
-	return wireProfile{
-		ID: p.ID, Scope: string(p.Scope), Asset: string(p.Asset), Version: p.Version, Fixed: p.Fixed.String(), Points: p.BasisPoints,
-		Minimum: p.Minimum.String(), Maximum: optAmount(p.Maximum), Spread: p.Spread, Note: optText(p.Note), ValidFrom: stamp(p.ValidFrom),
-		EndsAt: optTime(p.EndsAt), InForce: p.InForce(s.now()), CreatedBy: p.CreatedBy, CreatedAt: stamp(p.CreatedAt),
-	}
-}
-
-func (s *server) listProfiles(c *call) error {
-	q := c.query()
-	page := q.page(anyPage)
-	filter := store.ProfileFilter{Scope: exchange.FeeScope(q.oneOf("scope", feeScopes...)), Asset: money.Asset(q.oneOf("asset", stablecoins...))}
-	if err := q.done(); err != nil {
-		return err
-	}
-	return listed(c, "profiles", page, s.profileWire)(s.Store.FeeProfiles(c.ctx, filter, page))
-}
-
-// enterProfile proposes the next version of a scope's fees for an asset; a second officer confirms it.
-func (s *server) enterProfile(c *call) error {
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	asset := money.Asset(f.oneOf("asset", true, stablecoins...))
-	p := exchange.FeeProfile{
-		ID: c.objectID, Scope: exchange.FeeScope(f.oneOf("scope", true, feeScopes...)), Asset: asset, Fixed: f.charge("fixed", asset),
-		BasisPoints: int64(f.whole("basis_points", 0, 0, exchange.MaxFeePoints)), Minimum: f.charge("minimum", asset),
-		Maximum: f.amount("maximum", asset, false), Spread: int64(f.whole("spread_basis_points", 0, 0, exchange.MaxSpreadPoints)),
-		Note: f.line("note", false, exchange.MaxProfileNote), ValidFrom: f.time("valid_from", false),
-	}
-	if err := f.done(); err != nil {
-		return err
-	}
-	waits, err := s.Store.ProposeProfile(c.ctx, p, c.who)
-	if err != nil {
-		return err
-	}
-	return answerPending(c, waits)
 }
 
 // quotedRate is the rate that a quote froze.

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"kivuko/exchange"
 	"kivuko/store/storetest"
@@ -65,7 +66,9 @@ func TestProfilesAreTheAdmins(t *testing.T) {
 	enter := func(change map[string]any) *reply {
 		body := map[string]any{"scope": "transfer", "asset": "USDT", "fixed": "0.25", "basis_points": 30}
 		for k, v := range change {
-			body[k] = v
+			if body[k] = v; v == nil {
+				delete(body, k)
+			}
 		}
 		return e.do(post, profilesPath, body, admin.auth())
 	}
@@ -82,11 +85,23 @@ func TestProfilesAreTheAdmins(t *testing.T) {
 	if second := newest(); second["version"] != 2.0 || second["maximum"] != nil {
 		t.Errorf("entered %v", second)
 	}
-	enter(map[string]any{"scope": "swap"}).blames("/scope enum")
-	enter(map[string]any{"asset": "KES"}).blames("/asset enum")
+	enter(map[string]any{"scope": "coffee"}).blames("/scope enum")
+	enter(map[string]any{"scope": "transfer", "asset": "KES"}).blames("/asset enum")
+	enter(map[string]any{"asset": nil}).blames("/fixed conflict")
+	enter(map[string]any{"method": "bank"}).blames("/method enum")
+	enter(map[string]any{"merchant_id": newID().String()}).blames("/merchant_id not_found")
+	enter(map[string]any{"retired": true}).blames("/retired mismatch")
 	enter(map[string]any{"fixed": "0.0000001"}).blames("/fixed precision")
 	enter(map[string]any{"fixed": "-1"}).blames("/fixed format")
 	enter(map[string]any{"maximum": "0"}).blames("/maximum out_of_range")
+	merchant := e.person(exchange.RoleVendor)
+	close := map[string]any{"merchant_id": merchant.ID.String(), "network": "tron", "fixed": nil, "asset": nil, "basis_points": 10}
+	e.agree(enter(close).want(http.StatusAccepted), colleague)
+	enter(map[string]any{"merchant_id": merchant.ID.String()}).refused(exchange.CodeConflict)
+	special := e.do(get, profilesPath+"?network=tron&merchant_id="+merchant.ID.String(), nil, admin.auth()).want(http.StatusOK).object()["profiles"].([]any)[0].(map[string]any)
+	if special["asset"] != nil || special["fee_currency"] != nil || special["method"] != nil || special["network"] != "tron" || special["retired"] != false {
+		t.Errorf("entered %v", special)
+	}
 	enter(map[string]any{"minimum": "11", "maximum": "10"}).blames("/maximum out_of_range")
 	enter(map[string]any{"basis_points": 2001}).blames("/basis_points out_of_range")
 	enter(map[string]any{"spread_basis_points": "1"}).blames("/spread_basis_points type")
@@ -94,6 +109,34 @@ func TestProfilesAreTheAdmins(t *testing.T) {
 	list := e.do(get, profilesPath+"?scope=transfer&asset=USDT", nil, admin.auth()).want(http.StatusOK).object()
 	versions := list["profiles"].([]any)
 	if list["total"] != 2.0 || versions[0].(map[string]any)["in_force"] != true || versions[1].(map[string]any)["in_force"] != false {
+		t.Errorf("listed %v", list)
+	}
+}
+
+// Holidays of the moon are entered by two officers, also by those of the treasury.
+func TestBankDaysAreAgreedByTwo(t *testing.T) {
+	const path = "/api/v1/auth/pricing/bank-days"
+	e := start(t)
+	admin, officer := e.person(exchange.RoleAdmin), e.person(exchange.RoleTreasury)
+	day := exchange.DateOf(e.server.now()).AddDate(0, 0, 40).Format(time.DateOnly)
+	enter := func(change map[string]any) *reply {
+		body := map[string]any{"day": day, "is_open": false, "name": "Idd-ul-Fitr"}
+		for k, v := range change {
+			if body[k] = v; v == nil {
+				delete(body, k)
+			}
+		}
+		return e.do(post, path, body, officer.auth())
+	}
+	enter(map[string]any{"day": "2020-01-01"}).blames("/day out_of_range")
+	enter(map[string]any{"day": "soon"}).blames("/day format")
+	enter(map[string]any{"name": ""}).blames("/name required")
+	enter(map[string]any{"is_open": nil}).blames("/is_open required")
+	e.agree(enter(nil).want(http.StatusAccepted), admin)
+	enter(nil).refused(exchange.CodeStateConflict)
+	list := e.do(get, path+"?from_day="+day+"&to_day="+day, nil, admin.auth()).want(http.StatusOK).object()
+	got := list["bank_days"].([]any)[0].(map[string]any)
+	if list["total"] != 1.0 || got["day"] != day || got["is_open"] != false || got["name"] != "Idd-ul-Fitr" || got["change_id"] == nil {
 		t.Errorf("listed %v", list)
 	}
 }

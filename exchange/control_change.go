@@ -36,6 +36,7 @@ const (
 	ControlNonceReopened      ControlKind = "nonce_reopened"      // a wallet signs again after a transaction that was not ours
 	ControlEscrowPolicy       ControlKind = "escrow_policy"       // escrow addresses rest less, or unverified users may use more of them
 	ControlBankAccount        ControlKind = "bank_account"        // an account of the house at a bank, or other data of it
+	ControlBankDay            ControlKind = "bank_day"            // banks settle on a day, or don't
 	// House money: only treasury officers propose and confirm it.
 	ControlJournalEntry ControlKind = "journal_entry" // what happened to the house's money outside of Kivuko
 )
@@ -57,7 +58,7 @@ func ControlKinds() []ControlKind {
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
 		ControlEscrowPolicy,
-		ControlBankAccount, ControlJournalEntry,
+		ControlBankAccount, ControlBankDay, ControlJournalEntry,
 	}
 }
 

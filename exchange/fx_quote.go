@@ -99,8 +99,8 @@ func (t QuoteTerms) Price() (QuotePrice, error) {
 	if t.Formula != QuoteFormula {
 		return QuotePrice{}, Errorf(CodeInternal, "there is no formula %q", t.Formula)
 	}
-	if t.Rate.Base != t.Amount.Asset() || t.Profile.Asset != t.Amount.Asset() || t.Rate.Quote != money.KES {
-		return QuotePrice{}, Errorf(CodeInternal, "an amount of %s can't be priced by a rate of %s and fees in %s", t.Amount.Asset(), t.Rate.Base, t.Profile.Asset)
+	if t.Rate.Base != t.Amount.Asset() || t.Profile.Currency() != t.Amount.Asset() || t.Rate.Quote != money.KES {
+		return QuotePrice{}, Errorf(CodeInternal, "an amount of %s can't be priced by a rate of %s and fees in %s", t.Amount.Asset(), t.Rate.Base, t.Profile.Currency())
 	}
 	var p QuotePrice
 	switch t.Side {

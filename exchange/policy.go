@@ -67,6 +67,7 @@ const (
 	ActConfirmChanges       Action = "changes.confirm" // as the second officer
 	ActReadPricing          Action = "pricing.read"    // rates, fee profiles, replays
 	ActWritePricing         Action = "pricing.write"
+	ActWriteBankDays        Action = "bank_days.write"
 	ActOpenQuotes           Action = "quotes.open"
 	ActReadQuotes           Action = "quotes.read"
 	ActReadWebhooks         Action = "webhooks.read"
@@ -191,6 +192,7 @@ var policy = map[Action]grants{
 	ActConfirmChanges: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadPricing:    {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActWritePricing:   {RoleAdmin: ScopeAny},
+	ActWriteBankDays:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	// Roles that may send may ask for a price.
 	ActOpenQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
@@ -249,7 +251,7 @@ type Needs struct {
 var moving = map[Action]bool{
 	ActWriteUsers: true, ActCreateSubvendor: true, ActWriteCatalog: true, ActWriteOffers: true, ActSuspendOffers: true, ActOpenOrders: true, ActRefundAddress: true, ActDecideDeposit: true,
 	ActOperateFlows: true, ActConfirmBank: true, ActProvisionWallets: true, ActReopenNonceSequences: true, ActWriteEscrow: true, ActSettleExceptions: true,
-	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteWebhooks: true,
+	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteBankDays: true, ActWriteWebhooks: true,
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
 	ActWriteBankAccounts: true, ActBookJournal: true, ActImportStatements: true, ActMatchLines: true,
 }

@@ -24,11 +24,7 @@ const (
 	// MaxSalePremium is how many basis points the house may pay above the valuation that two officers agreed to. The
 	// database has the same value.
 	MaxSalePremium   = 1000
-	MaxFeePoints     = 2000                 // basis points of a fee
-	MaxSpreadPoints  = 2000                 // basis points by which a profile worsens a rate
-	MaxProfileNote   = 200                  // characters
-	MaxProfileLead   = 366 * 24 * time.Hour // how far ahead a version may be entered
-	basisPoints      = 10000                // in one
+	basisPoints      = 10000 // in one
 	FXRatePlaces     = RatePlaces
 	RateSourceAdmin  = "admin"
 	maxRateSourceLen = 40
@@ -149,91 +145,6 @@ func rateFits(d decimal.Decimal) bool {
 
 // Percent formats basis points: 150 is "1.5 %".
 func Percent(points int64) string { return decimal.New(points, -2).String() + " %" }
-
-// FeeScope is what a fee profile prices.
-type FeeScope string
-
-// FeeTransfer is the scope of transfers. Add a new scope together with the flow that charges it.
-const FeeTransfer FeeScope = "transfer"
-
-// Valid reports whether s is a known scope.
-func (s FeeScope) Valid() bool { return s == FeeTransfer || s == FeeSale }
-
-// FeeProfile is one version of the house's fees within a scope for an asset. Versions never change. Of those that
-// have begun, the one with the highest number is in force. The zero value with a scope and an asset is the zero
-// profile, which is in force until a version is entered.
-type FeeProfile struct {
-	ID          uuid.UUID // zero for the zero profile
-	Scope       FeeScope
-	Asset       money.Asset // the asset of fixed, minimum, maximum and the fee
-	Version     int         // from 1; 0 for the zero profile
-	Fixed       money.Amount
-	BasisPoints int64 // of the amount, added to the fixed part
-	Minimum     money.Amount
-	Maximum     money.Amount // without an asset: none
-	Spread      int64        // basis points by which quotes are worse than the rate
-	Note        string
-	ValidFrom   time.Time
-	CreatedBy   uuid.UUID
-	CreatedAt   time.Time
-	EndsAt      time.Time // when the first higher version begins; zero when there is none
-}
-
-// InForce reports whether the version sets the fees at a moment.
-func (p FeeProfile) InForce(at time.Time) bool {
-	return !at.Before(p.ValidFrom) && (p.EndsAt.IsZero() || at.Before(p.EndsAt))
-}
-
-// ZeroProfile charges nothing.
-func ZeroProfile(s FeeScope, a money.Asset) FeeProfile {
-	return FeeProfile{Scope: s, Asset: a, Fixed: money.Zero(a), Minimum: money.Zero(a)}
-}
-
-// Fee is what the profile charges for an amount of its asset: the fixed part plus the percentage, within minimum and
-// maximum. It is rounded up because the payer pays it.
-func (p FeeProfile) Fee(amount money.Amount) money.Amount {
-	fee := p.Fixed.Add(amount.MulCeil(p.Asset, decimal.New(p.BasisPoints, -4)))
-	if fee.Cmp(p.Minimum) < 0 {
-		fee = p.Minimum
-	}
-	if p.Maximum.Asset() != "" && fee.Cmp(p.Maximum) > 0 {
-		fee = p.Maximum
-	}
-	return fee
-}
-
-// Validate checks a new version at the moment of its entry. CodeInvalid names the field.
-func (p FeeProfile) Validate(now time.Time) error {
-	var bad []FieldError
-	fail := func(pointer, code, message string) {
-		bad = append(bad, FieldError{Pointer: pointer, Code: code, Message: message})
-	}
-	if !p.Scope.Valid() {
-		fail("/scope", "enum", "must be transfer or offramp")
-	}
-	if !p.Asset.Stablecoin() {
-		fail("/asset", "enum", "must be USDT or USDC")
-	}
-	if p.Scope == FeeSale && (p.Fixed.Sign() != 0 || p.BasisPoints != 0 || p.Minimum.Sign() != 0 || p.Maximum.Asset() != "") {
-		fail("/scope", "mismatch", "of offramp takes a spread and no fee")
-	}
-	if p.BasisPoints < 0 || p.BasisPoints > MaxFeePoints {
-		fail("/basis_points", "out_of_range", fmt.Sprintf("must be between 0 and %d", MaxFeePoints))
-	}
-	if p.Spread < 0 || p.Spread > MaxSpreadPoints {
-		fail("/spread_basis_points", "out_of_range", fmt.Sprintf("must be between 0 and %d", MaxSpreadPoints))
-	}
-	if p.Maximum.Asset() != "" && p.Maximum.Cmp(p.Minimum) < 0 {
-		fail("/maximum", "out_of_range", "must not be below the minimum")
-	}
-	switch {
-	case p.ValidFrom.Before(p.CreatedAt):
-		fail("/valid_from", "out_of_range", "must not be in the past: existing prices do not change")
-	case p.ValidFrom.After(now.Add(MaxProfileLead)):
-		fail("/valid_from", "out_of_range", "must be within a year")
-	}
-	return Invalid(bad...)
-}
 
 // SourcedRates is the answer of a source: rates with both sides and their time, and the number of invalid lines.
 type SourcedRates struct {

@@ -112,7 +112,7 @@ func TestFeesStayWithinTheirBounds(t *testing.T) {
 func TestFees(t *testing.T) {
 	t.Parallel()
 	usdt := func(s string) money.Amount { return money.Must(money.USDT, s) }
-	p := exchange.FeeProfile{Scope: exchange.FeeTransfer, Asset: money.USDT, Fixed: usdt("0.25"), BasisPoints: 30, Minimum: usdt("0.5"), Maximum: usdt("10")}
+	p := exchange.FeeProfile{FeeLine: exchange.FeeLine{Scope: exchange.FeeTransfer, Asset: money.USDT}, Fixed: usdt("0.25"), BasisPoints: 30, Minimum: usdt("0.5"), Maximum: usdt("10")}
 	for amount, want := range map[string]string{"1": "0.500000", "100": "0.550000", "100.000001": "0.550001", "1000": "3.250000", "1000000": "10.000000"} {
 		if got := p.Fee(usdt(amount)); got.String() != want {
 			t.Errorf("%s costs %s, want %s", amount, got, want)
@@ -327,13 +327,13 @@ func TestFeeProfilesAreChecked(t *testing.T) {
 	t.Parallel()
 	usdt := func(s string) money.Amount { return money.Must(money.USDT, s) }
 	good := exchange.FeeProfile{
-		Scope: exchange.FeeTransfer, Asset: money.USDT, Fixed: usdt("1"), BasisPoints: 10, Minimum: usdt("1"), Maximum: usdt("1"), ValidFrom: noon, CreatedAt: noon,
+		FeeLine: exchange.FeeLine{Scope: exchange.FeeTransfer, Asset: money.USDT}, Fixed: usdt("1"), BasisPoints: 10, Minimum: usdt("1"), Maximum: usdt("1"), ValidFrom: noon, CreatedAt: noon,
 	}
 	if err := good.Validate(noon); err != nil {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*exchange.FeeProfile){
-		"/scope":               func(p *exchange.FeeProfile) { p.Scope = "swap" },
+		"/scope":               func(p *exchange.FeeProfile) { p.Scope = "coffee" },
 		"/asset":               func(p *exchange.FeeProfile) { p.Asset = money.KES },
 		"/basis_points":        func(p *exchange.FeeProfile) { p.BasisPoints = exchange.MaxFeePoints + 1 },
 		"/basis_points ":       func(p *exchange.FeeProfile) { p.BasisPoints = -1 },

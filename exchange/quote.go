@@ -50,10 +50,6 @@ func SellByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Pric
 // QuoteForSale is the purpose of quotes for sales without an offer.
 const QuoteForSale QuotePurpose = "offramp"
 
-// FeeSale is the fee scope of sales without an offer. Its profiles have a spread and no fee: the seller would have to
-// send a fee in crypto on top of the amount.
-const FeeSale FeeScope = "offramp"
-
 // Valid reports whether p is a known purpose.
 func (p QuotePurpose) Valid() bool { return p == QuoteForTransfer || p == QuoteForSale }
 

@@ -53,6 +53,8 @@ func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange
 		return none, t.applyEscrowPolicy(ctx, c, by)
 	case exchange.ControlBankAccount:
 		return none, t.applyBankAccount(ctx, c, by)
+	case exchange.ControlBankDay:
+		return none, t.applyBankDay(ctx, c, by)
 	case exchange.ControlJournalEntry:
 		return t.applyJournal(ctx, c, by)
 	}

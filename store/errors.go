@@ -29,6 +29,8 @@ const (
 	codeInactive = "KV058"
 	// codeCollar is raised when an order would take an offer whose rate is far from the market's.
 	codeCollar = "KV059"
+	// codeFeeTie is raised when two fee profiles would be equally close to some operations.
+	codeFeeTie = "KV060"
 )
 
 // translate is pg.Translate with the errors that our own constraints and triggers raise.
@@ -55,6 +57,8 @@ func translate(err error, what string) error {
 		return exchange.Wrap(exchange.CodeStateConflict, errors.Join(exchange.ErrInactive, pe), "An account that takes part is switched off.")
 	case pe.Code == codeCollar:
 		return exchange.Wrap(exchange.CodeStateConflict, pe, "The offer's rate is too far from the market's.")
+	case pe.Code == codeFeeTie:
+		return exchange.Wrap(exchange.CodeConflict, pe, "Another fee profile is as close to some operations.")
 	case pe.Code == codePayeeDay:
 		return exchange.Wrap(exchange.CodeLimitReached, pe, "The payee has reached the mobile money operator's daily limit. The payout can be made tomorrow.")
 	case pe.Code == codeIllegalTransition:

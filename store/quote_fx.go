@@ -69,12 +69,13 @@ func (r quoteRow) quote() (exchange.FXQuote, error) {
 				StaleAt: r.RateStaleAt.UTC(),
 			},
 			Profile: exchange.FeeProfile{
-				ID: r.ProfileID.UUID, Scope: r.Purpose.Scope(), Asset: r.Asset, Version: r.ProfileVersion, BasisPoints: r.FeePoints, Spread: r.SpreadPoints,
+				ID: r.ProfileID.UUID, FeeLine: exchange.FeeLine{Scope: r.Purpose.Scope(), Asset: r.Asset}, Version: r.ProfileVersion, BasisPoints: r.FeePoints,
+				Spread: r.SpreadPoints,
 			},
 		},
 		Price: exchange.QuotePrice{Rate: r.Rate},
 	}
-	if err := fillFees(&q.Terms.Profile, r.FeeFixed, r.FeeMinimum, r.FeeMaximum); err != nil {
+	if err := fillFees(&q.Terms.Profile, r.Asset, r.FeeFixed, r.FeeMinimum, r.FeeMaximum); err != nil {
 		return q, err
 	}
 	for _, f := range []struct {
@@ -232,8 +233,12 @@ func (t unitTx) draftQuote(ctx context.Context, r QuoteRequest, owner exchange.U
 	if rate.StaleAt.Before(q.ExpiresAt) {
 		q.ExpiresAt = rate.StaleAt
 	}
-	if q.Terms.Profile, err = t.feesFor(ctx, r.Purpose.Scope(), r.Amount.Asset(), owner.Role); err != nil {
+	op := exchange.FeeLine{Scope: r.Purpose.Scope(), MerchantID: q.VendorID, Asset: r.Amount.Asset()}
+	if q.Terms.Profile, err = t.feesFor(ctx, op, owner.Role); err != nil {
 		return q, err
+	}
+	if r.Purpose == exchange.QuoteForSale { // without a fee, and so without amounts, which the formula takes in the asset
+		q.Terms.Profile.Fixed, q.Terms.Profile.Minimum = money.Zero(op.Asset), money.Zero(op.Asset)
 	}
 	if q.Price, err = q.Terms.Price(); err != nil {
 		return q, err

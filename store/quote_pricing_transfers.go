@@ -16,7 +16,7 @@ func (t unitTx) priceTransfer(ctx context.Context, f *exchange.Transfer, r excha
 	var profile exchange.FeeProfile
 	if r.QuoteID == uuid.Nil {
 		var err error
-		if profile, err = t.feesFor(ctx, exchange.FeeTransfer, f.Amount.Asset(), role); err != nil {
+		if profile, err = t.feesFor(ctx, transferLine(*f), role); err != nil {
 			return err
 		}
 		f.Fee = profile.Fee(f.Amount)
@@ -44,6 +44,11 @@ func (t unitTx) priceTransfer(ctx context.Context, f *exchange.Transfer, r excha
 	var err error
 	f.FeeHoldID, err = uuid.NewV7()
 	return err
+}
+
+// transferLine is what a fee profile for a transfer covers.
+func transferLine(f exchange.Transfer) exchange.FeeLine {
+	return exchange.FeeLine{Scope: exchange.FeeTransfer, MerchantID: f.VendorID, Asset: f.Amount.Asset(), Network: f.Network}
 }
 
 // feeHold reserves a transfer's fee besides its amount.

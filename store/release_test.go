@@ -300,7 +300,7 @@ func TestB8TransferNamesItsHighestFee(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "1000")
 	admin := storetest.PrincipalOf(storetest.User(t, p.store, exchange.RoleAdmin))
-	profile := exchange.FeeProfile{ID: storetest.NewID(t), Scope: exchange.FeeTransfer, Asset: money.USDT, Fixed: usdt("0.5"), Minimum: usdt("0")}
+	profile := exchange.FeeProfile{ID: storetest.NewID(t), FeeLine: exchange.FeeLine{Scope: exchange.FeeTransfer, Asset: money.USDT}, Fixed: usdt("0.5"), Minimum: usdt("0")}
 	err := storetest.Agreed(t, p.store)(p.store.ProposeProfile(t.Context(), profile, admin))
 	if err != nil {
 		t.Fatal(err)

@@ -81,6 +81,9 @@ approval_rules              riu   rl     rl    rl     rl      -         -
 approval_tokens             ri    ru     -     -      -       -         -
 approvals                   r     ri     r     r      r       -         -
 fx_rates                    ri    ri     r     r      r       -         -
+fee_scopes                  r     r      r     r      r       -         -
+bank_week                   r     r      r     r      r       -         -
+bank_days                   ri    r      r     r      r       -         -
 fee_profiles                ri    r      r     r      r       -         -
 fx_quotes                   riu   ru     r     r      r       -         -
 wallets                     ru    rl     rl    ril    riu     -         -

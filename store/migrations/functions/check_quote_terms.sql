@@ -9,9 +9,9 @@ BEGIN
         IF (NEW.profile_version, NEW.fee_fixed, NEW.fee_points, NEW.fee_minimum, NEW.spread_points, NEW.fee) IS DISTINCT FROM (0, 0, 0, 0, 0, 0) THEN
             RAISE EXCEPTION 'quote % has a fee or a spread without a fee profile', NEW.id USING ERRCODE = 'KV002';
         END IF;
-    ELSIF NOT EXISTS (SELECT FROM fee_profiles f WHERE f.id = NEW.profile_id AND f.scope = NEW.purpose AND f.asset = NEW.asset
-            AND f.version = NEW.profile_version AND f.fixed = NEW.fee_fixed AND f.basis_points = NEW.fee_points AND f.minimum = NEW.fee_minimum
-            AND f.maximum IS NOT DISTINCT FROM NEW.fee_maximum AND f.spread_basis_points = NEW.spread_points) THEN
+    ELSIF NOT fee_profile_covers(NEW.profile_id, NEW.purpose, NEW.vendor_id, NEW.asset, NULL, NULL)
+        OR NOT EXISTS (SELECT FROM fee_profiles f WHERE f.id = NEW.profile_id AND f.version = NEW.profile_version AND f.fixed = NEW.fee_fixed
+            AND f.basis_points = NEW.fee_points AND f.minimum = NEW.fee_minimum AND f.maximum IS NOT DISTINCT FROM NEW.fee_maximum AND f.spread_basis_points = NEW.spread_points) THEN
         RAISE EXCEPTION 'quote % has other terms than its fee profile', NEW.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;

@@ -7,9 +7,8 @@ BEGIN
             AND q.fiat_currency = NEW.fiat_currency AND q.fiat_amount = NEW.fiat_amount AND q.rate = NEW.fiat_rate) THEN
         RAISE EXCEPTION 'transfer % does not match its quote', NEW.id USING ERRCODE = 'KV002';
     END IF;
-    IF NEW.fee_profile_id IS NOT NULL AND NOT EXISTS (SELECT FROM fee_profiles p WHERE p.id = NEW.fee_profile_id AND p.scope = 'transfer'
-            AND p.asset = NEW.asset) THEN
-        RAISE EXCEPTION 'transfer % has a fee profile of another scope or asset', NEW.id USING ERRCODE = 'KV002';
+    IF NEW.fee_profile_id IS NOT NULL AND NOT fee_profile_covers(NEW.fee_profile_id, 'transfer', NEW.vendor_id, NEW.asset, NEW.network, NULL) THEN
+        RAISE EXCEPTION 'transfer % has a fee profile of something else', NEW.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
 END $$;
