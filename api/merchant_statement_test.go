@@ -77,7 +77,7 @@ func TestTablesHaveNoFormulas(t *testing.T) {
 			t.Errorf("%q is written as %q", text, got)
 		}
 	}
-	s := &sentStatement{form: &csvStatement{}, st: exchange.MerchantStatement{Opening: money.Zero(money.KES)}}
+	s := &sentStatement{form: &csvStatement{}}
 	kes := money.Must(money.KES, "10")
 	err := s.form.movement(&s.ready, exchange.StatementMovement{Reason: exchange.ReasonSale, Reference: `=HYPERLINK("https://example.com","x")`, Debit: kes, Credit: money.Zero(money.KES), Balance: kes})
 	if err != nil || !strings.Contains(s.ready.String(), `,"'=HYPERLINK(""https://example.com"",""x"")",`) || !strings.HasSuffix(s.ready.String(), "10.00,0.00,10.00\r\n") {
@@ -117,7 +117,7 @@ func TestAStatementThatBreaksOffIsNotWhole(t *testing.T) {
 			}
 			served := make(chan error, 1)
 			go func() { served <- app.Listener(listener) }()
-			answer, err := http.Get("http://" + listener.Addr().String()) //nolint:noctx // the server is the test's own
+			answer, err := http.Get("http://" + listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -211,7 +211,7 @@ func TestTextsAreShownAsTheyAre(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(entry("A1", "5", "CRDT"), "</Ntry>", "<AddtlNtryInf>pay\u202e 001 \u200bto\u00ad\n Jane</AddtlNtryInf></Ntry>", 1)
 	if _, lines, err := readAll(t, exchange.StatementCAMT, statement("1", "6", text)); err != nil || lines[0].Description != "pay 001 to  Jane" {
-		t.Errorf("%+q, %v", lines, err)
+		t.Errorf("%+v, %v", lines, err)
 	}
 }
 

@@ -225,7 +225,7 @@ func (p FeeProfile) validateFees(fail func(pointer, code, message string)) {
 		fail("/scope", "mismatch", "of "+string(p.Scope)+" takes a spread and no fee")
 	case p.Retired && (!free || p.Spread != 0):
 		fail("/retired", "mismatch", "of a line that ends leaves no fee and no spread")
-	case p.Currency() == "" && !(p.Fixed.Sign() == 0 && p.Minimum.Sign() == 0 && p.Maximum.Asset() == ""):
+	case p.Currency() == "" && (p.Fixed.Sign() != 0 || p.Minimum.Sign() != 0 || p.Maximum.Asset() != ""):
 		fail("/asset", "required", "must be given with fixed, minimum or maximum: they are in the asset")
 	}
 	if p.BasisPoints < 0 || p.BasisPoints > MaxFeePoints {

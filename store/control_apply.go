@@ -9,56 +9,45 @@ import (
 	"kivuko/exchange"
 )
 
+// changes apply the kinds of changes that book nothing, bookings those that do.
+var (
+	changes = map[exchange.ControlKind]func(unitTx, context.Context, exchange.ControlChange, exchange.Principal) error{
+		exchange.ControlHouseLimits:       unitTx.applyHouseLimits,
+		exchange.ControlUserLimits:        unitTx.applyUserLimits,
+		exchange.ControlStaffAccess:       unitTx.applyStaffAccess,
+		exchange.ControlMomoTerms:         unitTx.applyMomoTerms,
+		exchange.ControlOrderAddress:      unitTx.applyOrderAddress,
+		exchange.ControlPayoutAttestation: unitTx.applyAttestation,
+		exchange.ControlRefundDecision:    unitTx.applyRefundDecision,
+		exchange.ControlDatabaseRelease:   unitTx.applyDatabaseRelease,
+		exchange.ControlDenyRemoval:       unitTx.applyUndeny,
+		exchange.ControlFeeProfile:        unitTx.applyProfile,
+		exchange.ControlFXRate:            unitTx.applyRate,
+		exchange.ControlBreakerClosed:     unitTx.applyBreakerClosed,
+		exchange.ControlQuarantine:        unitTx.applySettlement,
+		exchange.ControlFreezeLift:        unitTx.applyLift,
+		exchange.ControlNonceReopened:     unitTx.applyReopening,
+		exchange.ControlEscrowPolicy:      unitTx.applyEscrowPolicy,
+		exchange.ControlBankAccount:       unitTx.applyBankAccount,
+		exchange.ControlBankDay:           unitTx.applyBankDay,
+	}
+	bookings = map[exchange.ControlKind]func(unitTx, context.Context, exchange.ControlChange, exchange.Principal) (exchange.Posting, error){
+		exchange.ControlTreasuryAllocation: unitTx.applyAllocation,
+		exchange.ControlFloatMove:          unitTx.applyFloatMove,
+		exchange.ControlExceptionDecision:  unitTx.applyDecision,
+		exchange.ControlJournalEntry:       unitTx.applyJournal,
+	}
+)
+
 // apply applies a confirmed change. Its postings belong to the transaction of the confirmation.
 func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange.Principal) (exchange.Posting, error) {
-	var none exchange.Posting
-	switch c.Kind {
-	case exchange.ControlHouseLimits:
-		return none, t.applyHouseLimits(ctx, c, by)
-	case exchange.ControlUserLimits:
-		return none, t.applyUserLimits(ctx, c, by)
-	case exchange.ControlStaffAccess:
-		return none, t.applyStaffAccess(ctx, c, by)
-	case exchange.ControlMomoTerms:
-		return none, t.applyMomoTerms(ctx, c, by)
-	case exchange.ControlTreasuryAllocation:
-		return t.applyAllocation(ctx, c, by)
-	case exchange.ControlFloatMove:
-		return t.applyFloatMove(ctx, c, by)
-	case exchange.ControlExceptionDecision:
-		return t.applyDecision(ctx, c, by)
-	case exchange.ControlOrderAddress:
-		return none, t.applyOrderAddress(ctx, c, by)
-	case exchange.ControlPayoutAttestation:
-		return none, t.applyAttestation(ctx, c, by)
-	case exchange.ControlRefundDecision:
-		return none, t.applyRefundDecision(ctx, c)
-	case exchange.ControlDatabaseRelease:
-		return none, t.applyDatabaseRelease(ctx, c)
-	case exchange.ControlDenyRemoval:
-		return none, t.applyUndeny(ctx, c, by)
-	case exchange.ControlFeeProfile:
-		return none, t.applyProfile(ctx, c, by)
-	case exchange.ControlFXRate:
-		return none, t.applyRate(ctx, c, by)
-	case exchange.ControlBreakerClosed:
-		return none, t.applyBreakerClosed(ctx, c, by)
-	case exchange.ControlQuarantine:
-		return none, t.applySettlement(ctx, c, by)
-	case exchange.ControlFreezeLift:
-		return none, t.applyLift(ctx, c, by)
-	case exchange.ControlNonceReopened:
-		return none, t.applyReopening(ctx, c, by)
-	case exchange.ControlEscrowPolicy:
-		return none, t.applyEscrowPolicy(ctx, c, by)
-	case exchange.ControlBankAccount:
-		return none, t.applyBankAccount(ctx, c, by)
-	case exchange.ControlBankDay:
-		return none, t.applyBankDay(ctx, c, by)
-	case exchange.ControlJournalEntry:
-		return t.applyJournal(ctx, c, by)
+	if book, ok := bookings[c.Kind]; ok {
+		return book(t, ctx, c, by)
 	}
-	return none, exchange.Errorf(exchange.CodeInternal, "unknown kind of control change: %s", c.Kind)
+	if change, ok := changes[c.Kind]; ok {
+		return exchange.Posting{}, change(t, ctx, c, by)
+	}
+	return exchange.Posting{}, exchange.Errorf(exchange.CodeInternal, "unknown kind of control change: %s", c.Kind)
 }
 
 // unchanged refuses a change when the current value is not the one it was proposed to replace.

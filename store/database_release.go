@@ -117,7 +117,7 @@ func (s *Store) ProposeRelease(ctx context.Context, note string, by exchange.Pri
 const insertDatabaseRelease = `INSERT INTO database_releases (identity, change_id) VALUES ($1, $2)`
 
 // applyDatabaseRelease lets this database send. CodeStateConflict when it was put back again meanwhile.
-func (t unitTx) applyDatabaseRelease(ctx context.Context, c exchange.ControlChange) error {
+func (t unitTx) applyDatabaseRelease(ctx context.Context, c exchange.ControlChange, _ exchange.Principal) error {
 	var doc releaseDoc
 	if err := json.Unmarshal(c.Change, &doc); err != nil {
 		return exchange.Wrap(exchange.CodeInternal, err, "a stored release can't be read")

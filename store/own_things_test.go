@@ -232,8 +232,10 @@ func TestLimitsCountOrders(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []exchange.CountedLimit{
-		{Name: exchange.LimitOrdersWaiting, Used: 2, Most: 2}, {Name: exchange.LimitUnpaidSales, Used: 2, Most: 10},
-		{Name: exchange.LimitTransfers, Used: 0, Most: 50}, {Name: exchange.LimitWallets, Used: 1, Most: store.MaxWalletsPerOwner},
+		{Name: exchange.LimitOrdersWaiting, Used: 2, Most: 2},
+		{Name: exchange.LimitUnpaidSales, Used: 2, Most: 10},
+		{Name: exchange.LimitTransfers, Used: 0, Most: 50},
+		{Name: exchange.LimitWallets, Used: 1, Most: store.MaxWalletsPerOwner},
 	}
 	for i, c := range o.Counts {
 		if c != want[i] {

@@ -74,7 +74,7 @@ func (s *Store) ProposeRefund(ctx context.Context, d RefundDecision, note string
 }
 
 // applyRefundDecision checks that a confirmed decision can still be carried out, which the flow of the refund does.
-func (t unitTx) applyRefundDecision(ctx context.Context, c exchange.ControlChange) error {
+func (t unitTx) applyRefundDecision(ctx context.Context, c exchange.ControlChange, _ exchange.Principal) error {
 	var terms refundDecisionTerms
 	if err := json.Unmarshal(c.Change, &terms); err != nil {
 		return exchange.Wrap(exchange.CodeInternal, err, "a stored decision about a refund can't be read")
