@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -192,4 +194,40 @@ func TestAFileIsOfOneAccount(t *testing.T) {
 	again.ID, again.BankID = storetest.NewID(t), other.ID
 	_, err := d.s.BeginStatement(t.Context(), again, d.two)
 	wantFault(t, err, exchange.CodeConflict)
+}
+
+// A balance of a bank that is not the ledger's calls for somebody, and so do days that no statement shows.
+func TestDifferencesCallForAnOperator(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	s := storetest.Open(t, storetest.URL(t), store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	one := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
+	d := desk{s, one, storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), one, storetest.Bank(t, s, kes("1000"))}
+	calls := func(name string, want bool) {
+		t.Helper()
+		d.settle(t)
+		if called := strings.Contains(log.String(), "ALERT a bank's balance"); called != want {
+			t.Errorf("%s: called %t: %s", name, called, log.String())
+		}
+		log.Reset()
+	}
+	d.imports(t, "1000", moved("IN1", "300"))
+	calls("what came in is booked", false)
+	d.imports(t, "1300", moved("OUT1", "-40"))
+	calls("what went out is not", true)
+	out := d.entry(t, exchange.JournalBankCharge, "40")
+	d.book(t, out)
+	d.settle(t)
+	late := d.statement(t, "1270")
+	late.From, late.To, late.Closing = march.AddDate(0, 0, 3), march.AddDate(0, 0, 3), kes("1270")
+	late, err := d.s.BeginStatement(t.Context(), late, d.one)
+	if err == nil {
+		_, err = d.s.CloseStatement(t.Context(), late.ID, d.one)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls("days are missing", true)
+	d.imports(t, "900", moved("OUT0", "-1"))
+	calls("an older statement", false)
 }

@@ -263,8 +263,14 @@ func (s *Store) compareStatements(ctx context.Context) (int, error) {
 	return compared, err
 }
 
+// A later statement of the account says more about its balance now.
+const isNewestStatement = `SELECT NOT EXISTS (SELECT FROM bank_statements o WHERE o.bank_account_id = $1 AND o.to_day > $2)`
+
 func (s *Store) compareStatement(ctx context.Context, id uuid.UUID) error {
-	return s.inTx(ctx, "bank statement", func(t unitTx) error {
+	var b exchange.BankStatement
+	var newest bool
+	err := s.inTx(ctx, "bank statement", func(t unitTx) error {
+		newest = false
 		if _, err := t.Exec(ctx, lockBankLedger, id); err != nil {
 			return err
 		}
@@ -272,12 +278,18 @@ func (s *Store) compareStatement(ctx context.Context, id uuid.UUID) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		var b exchange.BankStatement
 		if err := t.Get(ctx, &b, readStatement, id); err != nil {
+			return err
+		}
+		if err := t.Get(ctx, &newest, isNewestStatement, b.BankID, b.To); err != nil {
 			return err
 		}
 		return t.record(ctx, auditEvent{by: flow, object: "bank_statement", id: id, name: "bank_statement.compared", after: statementSnapshot(b)})
 	})
+	if gap := b.Gap; err == nil && newest && (!b.Difference.IsZero() || gap != nil && !gap.IsZero()) {
+		s.log.ErrorContext(ctx, "ALERT a bank's balance and our books disagree, or its statements leave days out", "statement", id, "bank_account", b.BankID, "difference", b.Difference.String())
+	}
+	return err
 }
 
 // MatchLine says, for an officer, what explains a line. A repeated call changes nothing. CodeInvalid when the object did not move
