@@ -231,3 +231,55 @@ func TestDifferencesCallForAnOperator(t *testing.T) {
 	d.imports(t, "900", moved("OUT0", "-1"))
 	calls("an older statement", false)
 }
+
+// What a statement's balance was compared with is not written anew when the ledger has moved on.
+func TestAComparisonStays(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	b := d.imports(t, "900")
+	d.settle(t)
+	d.book(t, d.entry(t, exchange.JournalCapitalOut, "100"))
+	for _, role := range []store.Role{store.RoleFlows, store.RoleAPI} {
+		if _, err := storetest.As(t, d.s, role).ExecContext(t.Context(), `UPDATE bank_statements SET ledger = 900`); sqlState(err) != "KV002" {
+			t.Errorf("%s hides the difference: %v", role, err)
+		}
+	}
+	if b, err := d.s.BankStatement(t.Context(), b.ID); err != nil || b.Difference.String() != "-100.00" {
+		t.Errorf("compared %+v, %v", b, err)
+	}
+}
+
+// House money is done with the rights of the two processes that do it.
+func TestHouseMoneyByTheRightsOfItsProcesses(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.URL(t)
+	all := storetest.Open(t, dsn, store.Options{})
+	who := func(r exchange.Role) exchange.Principal { return storetest.PrincipalOf(storetest.User(t, all, r)) }
+	bank := storetest.Bank(t, all, kes("1000"))
+	d := desk{storetest.OpenAs(t, dsn, store.RoleAPI, store.Options{}), who(exchange.RoleTreasury), who(exchange.RoleTreasury), who(exchange.RoleAdmin), bank}
+	flows := desk{s: storetest.OpenAs(t, dsn, store.RoleFlows, store.Options{})}
+	d.imports(t, "1000", moved("IN1", "300"), moved("IN2", "200"), moved("IN3", "100"), moved("OUT1", "-40"))
+	flows.settle(t)
+	in := d.entry(t, exchange.JournalCapitalIn, "300")
+	in.LineID = d.line(t, "IN1").ID
+	in = d.book(t, in)
+	d.book(t, exchange.JournalEntry{ID: storetest.NewID(t), Kind: exchange.JournalCorrection, Corrects: in.ID, ValueDate: march, Note: "a slip"})
+	credit := exchange.ExceptionDecision{
+		ID: storetest.NewID(t), ExceptionID: d.line(t, "IN2").ExceptionID, Verdict: exchange.ExcCredited, MerchantID: storetest.User(t, all, exchange.RoleVendor).ID, Reason: "a top-up",
+	}
+	if _, _, err := d.s.DecideException(t.Context(), credit, d.two); err != nil {
+		t.Fatal(err)
+	}
+	charge := d.book(t, d.entry(t, exchange.JournalBankCharge, "40"))
+	if _, err := d.s.MatchLine(t.Context(), d.line(t, "OUT1").ID, exchange.LineOfJournal, charge.ID, d.one); err != nil {
+		t.Fatal(err)
+	}
+	later := d.book(t, d.entry(t, exchange.JournalCapitalIn, "100"))
+	flows.settle(t)
+	d.wantLine(t, "IN3", exchange.LineMatched, exchange.LineOfJournal, later.ID)
+	off := false
+	if b, _, err := d.s.PatchBankAccount(t.Context(), bank.ID, store.BankAccountPatch{IsActive: &off}, d.admin); err != nil || b.IsActive {
+		t.Errorf("switched off: %+v, %v", b, err)
+	}
+	wantBooks(t, d.s)
+}

@@ -60,6 +60,7 @@ CREATE TABLE journal_entries (
     CONSTRAINT journal_entries_change_key UNIQUE (change_id),
     CONSTRAINT journal_entries_corrects_key UNIQUE (corrects),
     CONSTRAINT journal_entries_apart CHECK (proposed_by <> confirmed_by),
+    CONSTRAINT journal_entries_day CHECK (value_date <= (booked_at AT TIME ZONE 'Africa/Nairobi')::date),
     CONSTRAINT journal_entries_correction CHECK ((kind = 'correction') = (corrects IS NOT NULL)),
     CONSTRAINT journal_entries_bank CHECK (kind = 'correction' OR (kind <> 'operator_charge') = (bank_account_id IS NOT NULL)),
     CONSTRAINT journal_entries_float CHECK (kind = 'correction'

@@ -35,6 +35,7 @@ CALL moves_by('bank_statements', 'bank_statement');
 CALL never_removed('bank_statements');
 CALL same_columns('bank_statements',
     'id, bank_account_id, format, digest, reference, from_day, to_day, asset, opening, closing, lines, imported_by, created_at');
+CALL set_once('bank_statements', 'ledger, unexplained, compared_at');
 CREATE TRIGGER bank_statements_compared BEFORE UPDATE ON bank_statements FOR EACH ROW WHEN (NEW.status = 'compared')
     EXECUTE FUNCTION check_statement_compared();
 
