@@ -289,7 +289,7 @@ func (s *server) seeQuote(c *call, f *form, r *exchange.OrderRequest) error {
 	if err != nil {
 		return err
 	}
-	r.Seen = exchange.SeenOffer{Network: r.Network, Asset: q.Terms.Amount.Asset(), MerchantID: exchange.PlatformTreasury}
+	r.Seen = exchange.SeenOffer{Network: r.Network, Asset: q.Price.Crypto.Asset(), MerchantID: exchange.PlatformTreasury}
 	if r.FundWalletID != uuid.Nil {
 		wallet, err := s.Store.Wallet(c.ctx, store.ViewOf(c.who, exchange.ActReadWallets), r.FundWalletID)
 		if exchange.CodeOf(err) == exchange.CodeNotFound {
@@ -302,7 +302,7 @@ func (s *server) seeQuote(c *call, f *form, r *exchange.OrderRequest) error {
 		r.Seen.Network = wallet.Network
 	}
 	if !f.has("crypto_amount") && !f.has("fiat_amount") {
-		f.values["crypto_amount"] = q.Terms.Amount.String()
+		f.values["crypto_amount"] = q.Price.Crypto.String()
 	}
 	return nil
 }

@@ -81,6 +81,18 @@ func (q *query) oneOf(name string, allowed ...string) string {
 	return s
 }
 
+// word reads a required parameter that is one of some words.
+func (q *query) word(name string, allowed ...string) string {
+	if s := q.oneOf(name, allowed...); s != "" || q.given(name) {
+		return s
+	}
+	q.fail(name, "required", "is required")
+	return ""
+}
+
+// given reports whether a parameter has a value, be it wrong.
+func (q *query) given(name string) bool { return len(q.fc.Context().QueryArgs().Peek(name)) > 0 }
+
 func (q *query) id(name string) uuid.UUID {
 	s, ok := q.take(name, false)
 	if !ok {

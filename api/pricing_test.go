@@ -225,3 +225,43 @@ func TestReplayNamesWhatWasChanged(t *testing.T) {
 		t.Errorf("without a formula: %v", got)
 	}
 }
+
+// A merchant sees a price without a promise, locks it until the next bank day, and finds it in its list.
+func TestQuotesOfTheDesk(t *testing.T) {
+	const indicative = "/api/v1/auth/pricing/indicative"
+	e := start(t)
+	admin, merchant, other := e.person(exchange.RoleAdmin), e.person(exchange.RoleVendor), e.person(exchange.RoleVendor)
+	storetest.AgreeValuations(t, e.store)
+	e.do(post, ratesPath, map[string]any{"base": "USDT", "bid": "129", "ask": "130"}, admin.auth()).want(http.StatusCreated)
+	fees := map[string]any{"scope": "otc_deposit", "fixed": "50", "basis_points": 100, "spread_basis_points": 50}
+	e.agree(e.do(post, profilesPath, fees, admin.auth()).want(http.StatusAccepted), e.person(exchange.RoleTreasury))
+	e.do(get, indicative, nil, merchant.auth()).blames("query/purpose required", "query/asset required", "query/amount required")
+	e.do(get, indicative+"?purpose=otc_deposit&asset=USDT&amount=0.5&amount_side=coins", nil, merchant.auth()).blames("query/amount_side enum")
+	const terms = "?purpose=otc_deposit&asset=USDT&amount=10000&amount_side=fiat&offer_type=SELL&network=tron&method=bank"
+	said := e.do(get, indicative+terms, nil, merchant.auth()).want(http.StatusOK).object()
+	body := map[string]any{
+		"purpose": "otc_deposit", "asset": "USDT", "amount": "10000", "amount_side": "fiat", "offer_type": "SELL", "network": "tron", "method": "bank",
+	}
+	got := e.do(post, quotesPath, body, merchant.auth()).want(http.StatusCreated).object()
+	for name, want := range map[string]any{
+		"amount": "75.392269", "fiat_amount": "10000.00", "fee": "150.00", "fee_currency": "KES", "total_amount": "75.392269", "rate": "130.65",
+		"amount_side": "fiat", "network": "tron", "method": "bank", "formula": "kivuko-price-2",
+	} {
+		if got[name] != want || said[name] != want {
+			t.Errorf("%s is %v, and was said to be %v; want %v", name, got[name], said[name], want)
+		}
+	}
+	if got["pricing_profile_id"] == nil || got["fee_profile_id"] != got["pricing_profile_id"] || said["priced_at"] == nil {
+		t.Errorf("quoted %v", got)
+	}
+	for who, want := range map[*person]float64{&merchant: 1, &other: 0, &admin: 1} {
+		list := e.do(get, quotesPath+"?status=active&purpose=otc_deposit", nil, who.auth()).want(http.StatusOK).object()
+		if list["total"] != want {
+			t.Errorf("the %s sees %v", who.Role, list)
+		}
+	}
+	delete(body, "network")
+	e.do(post, quotesPath, body, merchant.auth()).blames("/network required")
+	body["network"], body["amount"] = "tron", "10000.5"
+	e.do(post, quotesPath, body, merchant.auth()).blames("/amount precision")
+}

@@ -242,6 +242,8 @@ func (s *server) pricingRoutes() []route {
 		{method: post, path: pricing + "/profiles", action: exchange.ActWritePricing, limit: limitGeneral, key: keyOptional, handle: s.enterProfile},
 		{method: get, path: pricing + "/bank-days", action: exchange.ActReadPricing, limit: limitGeneral, handle: s.listBankDays},
 		{method: post, path: pricing + "/bank-days", action: exchange.ActWriteBankDays, limit: limitGeneral, key: keyOptional, handle: s.proposeBankDay},
+		{method: get, path: pricing + "/indicative", action: exchange.ActOpenQuotes, limit: limitGeneral, handle: s.indicativePrice},
+		{method: get, path: pricing + "/quotes", action: exchange.ActReadQuotes, limit: limitGeneral, handle: s.listQuotes},
 		{method: post, path: pricing + "/quotes", action: exchange.ActOpenQuotes, limit: limitGeneral, key: keyOptional, handle: s.openQuote},
 		{method: get, path: pricing + "/quotes/{id}", action: exchange.ActReadQuotes, limit: limitGeneral, handle: s.getQuote},
 		{method: post, path: pricing + "/quotes/{id}/replay", action: exchange.ActReadPricing, limit: limitGeneral, key: keyOptional, handle: s.replayQuote},

@@ -102,7 +102,9 @@ var wordsOf = map[string][]string{
 	"journal_entry kind":          texts(JournalKinds()),
 	"control_change kind":         texts(ControlKinds()),
 	"chain_payment purpose":       texts(ChainPurposes()),
-	"fx_quote purpose":            texts([]QuotePurpose{QuoteForTransfer, QuoteForSale}),
+	"fx_quote purpose":            texts(QuotePurposes()),
+	"fx_quote amount_side":        texts([]AmountSide{AmountCrypto, AmountFiat}),
+	"fx_quote method":             {FeeByMomo, FeeByBank, FeeByC2B, FeeByChain},
 	"fee_profile scope":           texts(FeeScopes()),
 	"fee_profile method":          {FeeByMomo, FeeByBank, FeeByC2B, FeeByChain},
 	"order payment_method":        {PaymentMethodMomo, PaymentMethodBank},
@@ -124,7 +126,7 @@ var eventMeans = map[string]string{
 	"payment_exception kind":      "Why the money fits no order or payment.",
 	"transfer kind":               "Whether the recipient is in our custody.",
 	"chain_payment purpose":       "What the payment is for.",
-	"fx_quote purpose":            "What the quote is for: a transfer, or a sale of crypto (offramp).",
+	"fx_quote purpose":            "What the quote is for: a transfer, a sale of crypto (offramp), or a deposit at the desk.",
 	"wallet purpose":              "The purpose of a wallet of the house, empty for other wallets.",
 	"deposit_quarantine reason":   "Why the movement needs an officer.",
 	"escrow_address reason":       "Why the address is disabled.",
@@ -140,7 +142,7 @@ var payloadOf = map[string]string{
 	"offer": "id vendor_id offer_type network asset usdt_amount available_amount rate min_order max_order status version",
 	"transfer": "id kind requested_by network asset amount from_wallet_id from_address to_wallet_id? to_address value fee fx_rate_quote_id? approvals_required " +
 		"status status_detail tx_hash version",
-	"fx_quote": "id purpose offer_type asset amount fiat_currency fiat_amount rate fee fx_rate_id pricing_profile_id? hash status expires_at " +
+	"fx_quote": "id purpose offer_type asset amount amount_side network~ method~ fee_currency fiat_currency fiat_amount rate fee fx_rate_id pricing_profile_id? hash status expires_at " +
 		"object_type object_id? superseded_by? version",
 	"fx_rate":                    "id base quote bid ask source valid_from stale_at replaces? jump_confirmed",
 	"fee_profile":                "id scope merchant_id~ asset~ network~ method~ profile_version fixed basis_points minimum maximum~ spread_basis_points retired valid_from",
@@ -280,6 +282,8 @@ var eventFields = map[string]EventField{
 	"payment_phone_number": {Value: EventText, Means: "The masked phone number of the payment."},
 	"phone_number":         {Value: EventText, Means: "The masked phone number."},
 	"day":                  {Value: EventText, Means: "The day, as YYYY-MM-DD."},
+	"amount_side":          {Value: EventText, Means: "Whether the amount of crypto or of shillings was given."},
+	"fee_currency":         {Value: EventText, Means: "The asset of the fee.", Words: assetWords()},
 	"is_open":              {Value: EventFlag, Means: "Whether banks settle on the day."},
 	"merchant_id":          {Value: EventID, Means: "The merchant."},
 	"method":               {Value: EventText, Means: "How money comes or leaves."},

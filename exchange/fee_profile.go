@@ -111,6 +111,15 @@ func (l FeeLine) Covers(op FeeLine) bool {
 		(l.Network == "" || l.Network == op.Network) && (l.Method == "" || l.Method == op.Method)
 }
 
+// Validate checks that the fields go together. CodeInvalid names the wrong ones.
+func (l FeeLine) Validate() error {
+	var bad []FieldError
+	l.validate(func(pointer, code, message string) {
+		bad = append(bad, FieldError{Pointer: pointer, Code: code, Message: message})
+	})
+	return Invalid(bad...)
+}
+
 func (l FeeLine) validate(fail func(pointer, code, message string)) {
 	t, known := l.Scope.traits()
 	if !known {

@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange/money"
 )
@@ -41,9 +41,41 @@ var QuoteMachine = Machine[QuoteStatus]{
 // QuotePurpose is what a quote may be used for.
 type QuotePurpose string
 
-// QuoteForTransfer is the purpose of quotes that transfers are opened with. Add a new purpose together with the flow that
-// accepts its quotes.
-const QuoteForTransfer QuotePurpose = "transfer"
+// The purposes. Add a new one together with the flow that accepts its quotes.
+const (
+	QuoteForTransfer QuotePurpose = "transfer"
+	QuoteForSale     QuotePurpose = "offramp"     // sales without an offer
+	QuoteForDeposit  QuotePurpose = "otc_deposit" // the treasury sells crypto to a merchant
+)
+
+// QuotePurposes lists the purposes.
+func QuotePurposes() []QuotePurpose {
+	return []QuotePurpose{QuoteForTransfer, QuoteForSale, QuoteForDeposit}
+}
+
+// Valid reports whether p is a known purpose.
+func (p QuotePurpose) Valid() bool { return slices.Contains(QuotePurposes(), p) }
+
+// Locked reports whether the quote holds over night, until the cut-off of the next bank day. The profile's spread is then the price
+// of the lock.
+func (p QuotePurpose) Locked() bool { return p == QuoteForDeposit }
+
+// ObjectType is the type of the objects that are opened with quotes of the purpose.
+func (p QuotePurpose) ObjectType() string {
+	if p == QuoteForSale {
+		return "order"
+	}
+	return string(p)
+}
+
+// AmountSide is which of the two amounts of a quote its owner named.
+type AmountSide string
+
+// The sides of the amount.
+const (
+	AmountCrypto AmountSide = "crypto"
+	AmountFiat   AmountSide = "fiat"
+)
 
 // Scope returns the scope whose fee profile prices the purpose.
 func (p QuotePurpose) Scope() FeeScope { return FeeScope(p) }
@@ -68,58 +100,9 @@ const (
 
 // Limits of quotes.
 const (
-	QuoteLife       = 5 * time.Minute // or until the rate is stale, if that is earlier
+	QuoteLife       = 5 * time.Minute // or until the rate is stale, if that is earlier; see Locked
 	MaxActiveQuotes = 20              // of one owner at a time
 )
-
-// QuoteFormula names the method of computing a quote. A new method needs a new name, and Price must keep supporting the old
-// one, because stored quotes are replayed for ever.
-const QuoteFormula = "kivuko-price-1"
-
-// QuoteTerms are all inputs of a quote, frozen.
-type QuoteTerms struct {
-	Purpose QuotePurpose
-	Side    QuoteSide
-	Amount  money.Amount // of a crypto asset
-	Rate    FXRate       // the rate's id and values; only what affects the price
-	Profile FeeProfile
-	Formula string
-}
-
-// QuotePrice is the result of the terms.
-type QuotePrice struct {
-	Rate  decimal.Decimal // in the currency per unit, with the spread, rounded to FXRatePlaces against the owner
-	Fiat  money.Amount    // whole shillings
-	Fee   money.Amount    // in the asset, charged on top of the amount
-	Total money.Amount    // amount and fee
-}
-
-// Price computes a quote from its terms alone. CodeInvalid names the field that makes a price impossible.
-func (t QuoteTerms) Price() (QuotePrice, error) {
-	if t.Formula != QuoteFormula {
-		return QuotePrice{}, Errorf(CodeInternal, "there is no formula %q", t.Formula)
-	}
-	if t.Rate.Base != t.Amount.Asset() || t.Profile.Currency() != t.Amount.Asset() || t.Rate.Quote != money.KES {
-		return QuotePrice{}, Errorf(CodeInternal, "an amount of %s can't be priced by a rate of %s and fees in %s", t.Amount.Asset(), t.Rate.Base, t.Profile.Currency())
-	}
-	var p QuotePrice
-	switch t.Side {
-	case QuoteBuy:
-		p.Rate = t.Rate.Ask.Mul(decimal.New(basisPoints+t.Profile.Spread, -4)).RoundCeil(FXRatePlaces)
-		p.Fiat = t.Amount.MulCeil(money.KES, p.Rate).CeilWhole()
-	case QuoteSell:
-		p.Rate = t.Rate.Bid.Mul(decimal.New(basisPoints-t.Profile.Spread, -4)).RoundFloor(FXRatePlaces)
-		p.Fiat = t.Amount.MulFloor(money.KES, p.Rate).FloorWhole()
-	default:
-		return p, Errorf(CodeInternal, "there is no side %q", t.Side)
-	}
-	if !p.Fiat.Positive() {
-		return p, Invalid(FieldError{Pointer: "/amount", Code: "out_of_range", Message: "must be worth at least one shilling"})
-	}
-	p.Fee = t.Profile.Fee(t.Amount)
-	p.Total = t.Amount.Add(p.Fee)
-	return p, nil
-}
 
 // Rounding names how the formula rounds.
 func (t QuoteTerms) Rounding() string {
@@ -152,7 +135,7 @@ type FXQuote struct {
 func (q FXQuote) Over(at time.Time) bool { return !at.Before(q.ExpiresAt) }
 
 // Canonical is the encoding of a quote that its hash is made of: one line for each fact in a fixed order, decimals without
-// trailing zeros, amounts with all places of their asset, times in UTC with milliseconds.
+// trailing zeros, amounts with all places of their asset, times in UTC with milliseconds. The first formula has the first encoding.
 func (q FXQuote) Canonical() string {
 	const moment = "2006-01-02T15:04:05.000Z"
 	t, p := q.Terms, q.Price
@@ -160,15 +143,25 @@ func (q FXQuote) Canonical() string {
 	if t.Profile.Maximum.Asset() != "" {
 		maximum = t.Profile.Maximum.String()
 	}
+	head, more := "kivuko fx quote v1\n", [][2]string{}
+	if t.Formula != QuoteFormula1 {
+		head, more = "kivuko fx quote v2\n", [][2]string{
+			{"vendor", q.VendorID.String()},
+			{"network", string(t.Network)},
+			{"method", t.Method},
+			{"given", t.Given.String() + " " + string(t.Given.Asset())},
+			{"fee.currency", string(p.Fee.Asset())},
+		}
+	}
 	var b strings.Builder
-	b.WriteString("kivuko fx quote v1\n")
-	for _, line := range [][2]string{
+	b.WriteString(head)
+	for _, line := range append([][2]string{
 		{"id", q.ID.String()},
 		{"owner", q.OwnerID.String()},
 		{"purpose", string(t.Purpose)},
 		{"side", string(t.Side)},
-		{"asset", string(t.Amount.Asset())},
-		{"amount", t.Amount.String()},
+		{"asset", string(p.Crypto.Asset())},
+		{"amount", p.Crypto.String()},
 		{"currency", string(t.Rate.Quote)},
 		{"rate.id", t.Rate.ID.String()},
 		{"rate.bid", t.Rate.Bid.String()},
@@ -191,7 +184,7 @@ func (q FXQuote) Canonical() string {
 		{"price.total", p.Total.String()},
 		{"created_at", q.CreatedAt.UTC().Format(moment)},
 		{"expires_at", q.ExpiresAt.UTC().Format(moment)},
-	} {
+	}, more...) {
 		b.WriteString(line[0] + "=" + line[1] + "\n")
 	}
 	return b.String()
@@ -203,7 +196,7 @@ func (q FXQuote) Fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Replay recomputes the quote from its frozen terms and lists what differs from the stored result: "rate", "fiat_amount",
+// Replay recomputes the quote from its frozen terms and lists what differs from the stored result: "rate", "amount", "fiat_amount",
 // "fee", "total_amount" or "hash". An empty list means that they agree.
 func (q FXQuote) Replay() (QuotePrice, []string) {
 	p, err := q.Terms.Price()
@@ -216,6 +209,7 @@ func (q FXQuote) Replay() (QuotePrice, []string) {
 		agree bool
 	}{
 		{"rate", p.Rate.Equal(q.Price.Rate)},
+		{"amount", p.Crypto.Equal(q.Price.Crypto)},
 		{"fiat_amount", p.Fiat.Equal(q.Price.Fiat)},
 		{"fee", p.Fee.Equal(q.Price.Fee)},
 		{"total_amount", p.Total.Equal(q.Price.Total)},
@@ -228,19 +222,31 @@ func (q FXQuote) Replay() (QuotePrice, []string) {
 	return p, off
 }
 
-// Admit checks a quote before an object is opened with it. Another purpose, asset or amount is CodeInvalid, a quote that was
-// used or replaced is CodeStateConflict, and an expired one is CodeExpired. The caller checks the owner.
-func (q FXQuote) Admit(purpose QuotePurpose, amount money.Amount, now time.Time) error {
+// QuoteUse is what an object is opened for with a quote.
+type QuoteUse struct {
+	Purpose QuotePurpose
+	Amount  money.Amount // of crypto
+	Network Network
+	Method  string
+}
+
+// Admit checks a quote before an object is opened with it. Another purpose, asset, amount, network or method is CodeInvalid, a quote
+// that was used or replaced is CodeStateConflict, and an expired one is CodeExpired. The caller checks the owner.
+func (q FXQuote) Admit(use QuoteUse, now time.Time) error {
 	fault := func(pointer, message string) error {
 		return Invalid(FieldError{Pointer: pointer, Code: "mismatch", Message: message})
 	}
 	switch {
-	case q.Terms.Purpose != purpose:
+	case q.Terms.Purpose != use.Purpose:
 		return fault("/fx_rate_quote_id", fmt.Sprintf("is a quote for a %s", q.Terms.Purpose))
-	case q.Terms.Amount.Asset() != amount.Asset():
-		return fault("/asset", fmt.Sprintf("must be %s, as in the quote", q.Terms.Amount.Asset()))
-	case !q.Terms.Amount.Equal(amount):
-		return fault("/amount", fmt.Sprintf("must be %s, as in the quote", q.Terms.Amount))
+	case q.Price.Crypto.Asset() != use.Amount.Asset():
+		return fault("/asset", fmt.Sprintf("must be %s, as in the quote", q.Price.Crypto.Asset()))
+	case !q.Price.Crypto.Equal(use.Amount):
+		return fault("/amount", fmt.Sprintf("must be %s, as in the quote", q.Price.Crypto))
+	case q.Terms.Network != "" && q.Terms.Network != use.Network:
+		return fault("/network", fmt.Sprintf("must be %s, as in the quote", q.Terms.Network))
+	case q.Terms.Method != "" && q.Terms.Method != use.Method:
+		return fault("/payment_method", fmt.Sprintf("must be %s, as in the quote", q.Terms.Method))
 	case q.Status == QuoteExpired, q.Status == QuoteActive && q.Over(now):
 		return Errorf(CodeExpired, "The quote in fx_rate_quote_id has expired. Request another one.")
 	case q.Status != QuoteActive:

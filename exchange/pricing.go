@@ -70,14 +70,19 @@ func (r FXRate) Mid() decimal.Decimal {
 // Valuation is what a unit counts against limits: the rate's middle, but not less than the entered valuation (zero
 // for none) minus MaxValuationDiscount. One officer enters a rate, and two officers agree to a valuation.
 func (r FXRate) Valuation(entered decimal.Decimal) decimal.Decimal {
-	least := entered.Mul(decimal.New(basisPoints-MaxValuationDiscount, -4)).RoundCeil(FXRatePlaces)
-	return decimal.Max(r.Mid(), least)
+	return decimal.Max(r.Mid(), MinPurchaseRate(entered))
 }
 
 // MaxSaleRate is the most that the house pays for a unit by a quote, given the valuation that two officers agreed to.
 // One officer alone enters a rate.
 func MaxSaleRate(agreed decimal.Decimal) decimal.Decimal {
 	return agreed.Mul(decimal.New(basisPoints+MaxSalePremium, -4)).RoundFloor(FXRatePlaces)
+}
+
+// MinPurchaseRate is the least that the house takes for a unit by a quote, likewise. Valuations are agreed with some room above the
+// market, so it is as far below as a rate may be.
+func MinPurchaseRate(agreed decimal.Decimal) decimal.Decimal {
+	return agreed.Mul(decimal.New(basisPoints-MaxValuationDiscount, -4)).RoundCeil(FXRatePlaces)
 }
 
 // RateNotNewer is the rule code for a rate that does not begin after the last one.

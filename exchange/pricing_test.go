@@ -34,7 +34,7 @@ func terms(rt *rapid.T) exchange.QuoteTerms {
 	}
 	return exchange.QuoteTerms{
 		Purpose: exchange.QuoteForTransfer, Side: rapid.SampledFrom([]exchange.QuoteSide{exchange.QuoteBuy, exchange.QuoteSell}).Draw(rt, "side"),
-		Amount: usdtUnits(rapid.Int64Range(2e6, 1e14).Draw(rt, "units")), Profile: p, Formula: exchange.QuoteFormula,
+		Given: usdtUnits(rapid.Int64Range(2e6, 1e14).Draw(rt, "units")), Profile: p, Formula: rapid.SampledFrom(exchange.QuoteFormulas()).Draw(rt, "formula"),
 		Rate: exchange.FXRate{
 			ID: uuid.Max, Base: money.USDT, Quote: money.KES, Bid: bid, Ask: ask, Source: "admin", ValidFrom: noon, StaleAt: noon.Add(time.Hour),
 		},
@@ -49,25 +49,25 @@ func TestQuotesRoundAgainstTheirOwner(t *testing.T) {
 		q := terms(rt)
 		p, err := q.Price()
 		if err != nil {
-			if exchange.CodeOf(err) == exchange.CodeInvalid && q.Amount.Decimal().Mul(q.Rate.Bid).LessThan(decimal.NewFromInt(2)) {
+			if exchange.CodeOf(err) == exchange.CodeInvalid && q.Given.Decimal().Mul(q.Rate.Bid).LessThan(decimal.NewFromInt(2)) {
 				return
 			}
 			rt.Fatal(err)
 		}
-		if !p.Fiat.Equal(p.Fiat.FloorWhole()) || !p.Total.Equal(q.Amount.Add(p.Fee)) {
+		if !p.Fiat.Equal(p.Fiat.FloorWhole()) || !p.Total.Equal(q.Given.Add(p.Fee)) {
 			rt.Fatalf("%s shillings, %s in all", p.Fiat, p.Total)
 		}
 		side, factor := q.Rate.Ask, decimal.New(10000+q.Profile.Spread, -4)
 		if q.Side == exchange.QuoteSell {
 			side, factor = q.Rate.Bid, decimal.New(10000-q.Profile.Spread, -4)
 		}
-		exact := q.Amount.Decimal().Mul(side).Mul(factor)
-		off, last := p.Fiat.Decimal().Sub(exact), q.Amount.Decimal().Mul(decimal.New(1, -exchange.FXRatePlaces)).Add(decimal.NewFromInt(1))
+		exact := q.Given.Decimal().Mul(side).Mul(factor)
+		off, last := p.Fiat.Decimal().Sub(exact), q.Given.Decimal().Mul(decimal.New(1, -exchange.FXRatePlaces)).Add(decimal.NewFromInt(1))
 		if q.Side == exchange.QuoteSell {
 			off = off.Neg()
 		}
 		if off.IsNegative() || off.GreaterThan(last) {
-			rt.Fatalf("%s of %s at %s with %d points of spread is %s, off by %s", q.Side, q.Amount, side, q.Profile.Spread, p.Fiat, off)
+			rt.Fatalf("%s of %s at %s with %d points of spread is %s, off by %s", q.Side, q.Given, side, q.Profile.Spread, p.Fiat, off)
 		}
 	})
 }
@@ -84,7 +84,7 @@ func TestQuotesHaveNoRoundTrip(t *testing.T) {
 		}
 		q.Side = exchange.QuoteSell
 		if got, err := q.Price(); err == nil && got.Fiat.Cmp(paid.Fiat) > 0 {
-			rt.Fatalf("%s is bought for %s and sold for %s", q.Amount, paid.Fiat, got.Fiat)
+			rt.Fatalf("%s is bought for %s and sold for %s", q.Given, paid.Fiat, got.Fiat)
 		}
 	})
 }
@@ -93,8 +93,8 @@ func TestFeesStayWithinTheirBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		q := terms(rt)
-		fee, more := q.Profile.Fee(q.Amount), q.Profile.Fee(q.Amount.Add(q.Amount))
-		exact := q.Profile.Fixed.Decimal().Add(q.Amount.Decimal().Mul(decimal.New(q.Profile.BasisPoints, -4)))
+		fee, more := q.Profile.Fee(q.Given), q.Profile.Fee(q.Given.Add(q.Given))
+		exact := q.Profile.Fixed.Decimal().Add(q.Given.Decimal().Mul(decimal.New(q.Profile.BasisPoints, -4)))
 		capped := q.Profile.Maximum.Asset() != "" && fee.Equal(q.Profile.Maximum)
 		switch {
 		case fee.Cmp(q.Profile.Minimum) < 0 || (q.Profile.Maximum.Asset() != "" && fee.Cmp(q.Profile.Maximum) > 0):
@@ -128,20 +128,21 @@ func TestQuotePrices(t *testing.T) {
 	rate := exchange.FXRate{Base: money.USDT, Quote: money.KES, Bid: decimal.RequireFromString("128.9"), Ask: decimal.RequireFromString("129.1")}
 	p := exchange.ZeroProfile(exchange.FeeTransfer, money.USDT)
 	p.Spread = 100
-	q := exchange.QuoteTerms{Amount: money.Must(money.USDT, "10.5"), Rate: rate, Profile: p, Formula: exchange.QuoteFormula}
+	q := exchange.QuoteTerms{Given: money.Must(money.USDT, "10.5"), Rate: rate, Profile: p, Formula: exchange.QuoteFormula}
 	for side, want := range map[exchange.QuoteSide][2]string{exchange.QuoteBuy: {"130.391", "1370.00"}, exchange.QuoteSell: {"127.611", "1339.00"}} {
 		q.Side = side
 		if got, err := q.Price(); err != nil || got.Rate.String() != want[0] || got.Fiat.String() != want[1] {
 			t.Errorf("%s: %s, %s, %v; want %v", side, got.Rate, got.Fiat, err, want)
 		}
 	}
-	q.Side, q.Amount = exchange.QuoteSell, money.Must(money.USDT, "0.007")
+	q.Side, q.Given = exchange.QuoteSell, money.Must(money.USDT, "0.007")
 	if _, err := q.Price(); exchange.CodeOf(err) != exchange.CodeInvalid {
 		t.Errorf("less than a shilling: %v", err)
 	}
 	for name, change := range map[string]func(*exchange.QuoteTerms){
 		"another formula": func(q *exchange.QuoteTerms) { q.Formula = "kivuko-price-0" },
 		"another asset":   func(q *exchange.QuoteTerms) { q.Rate.Base = money.USDC },
+		"another given":   func(q *exchange.QuoteTerms) { q.Given = money.Must(money.USDC, "10") },
 		"foreign fees":    func(q *exchange.QuoteTerms) { q.Profile = exchange.ZeroProfile(exchange.FeeTransfer, money.USDC) },
 		"no side":         func(q *exchange.QuoteTerms) { q.Side = "mid" },
 	} {
@@ -172,7 +173,7 @@ func TestReplayFindsEveryChange(t *testing.T) {
 		changes := []func(*exchange.FXQuote){
 			func(q *exchange.FXQuote) { q.ID = uuid.Nil },
 			func(q *exchange.FXQuote) { q.OwnerID = uuid.Nil },
-			func(q *exchange.FXQuote) { q.Terms.Amount = q.Terms.Amount.Add(usdtUnits(1)) },
+			func(q *exchange.FXQuote) { q.Terms.Given = q.Terms.Given.Add(usdtUnits(1)) },
 			func(q *exchange.FXQuote) { q.Terms.Rate.ID = uuid.Nil },
 			func(q *exchange.FXQuote) { q.Terms.Rate.Bid = q.Terms.Rate.Bid.Add(one) },
 			func(q *exchange.FXQuote) { q.Terms.Rate.Ask = q.Terms.Rate.Ask.Add(one) },
@@ -189,6 +190,7 @@ func TestReplayFindsEveryChange(t *testing.T) {
 			func(q *exchange.FXQuote) { q.Terms.Profile.Maximum = usdtUnits(123_456_789_012) },
 			func(q *exchange.FXQuote) { q.Terms.Profile.Spread++ },
 			func(q *exchange.FXQuote) { q.Terms.Formula = "another" },
+			func(q *exchange.FXQuote) { q.Price.Crypto = q.Price.Crypto.Add(usdtUnits(1)) },
 			func(q *exchange.FXQuote) { q.Price.Rate = q.Price.Rate.Add(one) },
 			func(q *exchange.FXQuote) { q.Price.Fiat = q.Price.Fiat.Add(money.Must(money.KES, "1")) },
 			func(q *exchange.FXQuote) { q.Price.Fee = q.Price.Fee.Add(usdtUnits(1)) },
@@ -213,7 +215,7 @@ func TestCanonicalQuote(t *testing.T) {
 	q := exchange.FXQuote{
 		ID: id, OwnerID: id, CreatedAt: noon, ExpiresAt: noon.Add(exchange.QuoteLife),
 		Terms: exchange.QuoteTerms{
-			Purpose: exchange.QuoteForTransfer, Side: exchange.QuoteSell, Amount: money.Must(money.USDT, "10.5"), Formula: exchange.QuoteFormula,
+			Purpose: exchange.QuoteForTransfer, Side: exchange.QuoteSell, Given: money.Must(money.USDT, "10.5"), Formula: exchange.QuoteFormula1,
 			Rate: exchange.FXRate{
 				ID: id, Base: money.USDT, Quote: money.KES, Bid: decimal.RequireFromString("128.900"), Ask: decimal.RequireFromString("129.1"), Source: "admin",
 				ValidFrom: noon, StaleAt: noon.Add(time.Hour),
@@ -354,21 +356,24 @@ func TestQuotesAreAdmittedOnce(t *testing.T) {
 	t.Parallel()
 	amount := money.Must(money.USDT, "10")
 	good := exchange.FXQuote{
-		Status: exchange.QuoteActive, ExpiresAt: noon.Add(time.Minute), Terms: exchange.QuoteTerms{Purpose: exchange.QuoteForTransfer, Amount: amount},
+		Status: exchange.QuoteActive, ExpiresAt: noon.Add(time.Minute), Terms: exchange.QuoteTerms{Purpose: exchange.QuoteForTransfer, Network: exchange.Tron},
+		Price: exchange.QuotePrice{Crypto: amount},
 	}
 	at := noon
 	admit := func(change func(*exchange.FXQuote)) error {
 		q := good
 		change(&q)
-		return q.Admit(exchange.QuoteForTransfer, amount, at)
+		return q.Admit(exchange.QuoteUse{Purpose: exchange.QuoteForTransfer, Amount: amount, Network: exchange.Tron}, at)
 	}
 	if err := admit(func(*exchange.FXQuote) {}); err != nil {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*exchange.FXQuote){
 		"/fx_rate_quote_id": func(q *exchange.FXQuote) { q.Terms.Purpose = "swap" },
-		"/asset":            func(q *exchange.FXQuote) { q.Terms.Amount = money.Must(money.USDC, "10") },
-		"/amount":           func(q *exchange.FXQuote) { q.Terms.Amount = money.Must(money.USDT, "10.000001") },
+		"/asset":            func(q *exchange.FXQuote) { q.Price.Crypto = money.Must(money.USDC, "10") },
+		"/amount":           func(q *exchange.FXQuote) { q.Price.Crypto = money.Must(money.USDT, "10.000001") },
+		"/network":          func(q *exchange.FXQuote) { q.Terms.Network = exchange.Solana },
+		"/payment_method":   func(q *exchange.FXQuote) { q.Terms.Method = exchange.FeeByBank },
 	} {
 		if got := blamed(admit(change)); got != want {
 			t.Errorf("%s: blames %q", want, got)

@@ -47,15 +47,10 @@ func SellByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Pric
 	return SellByCrypto(fiat.DivCeil(asset, rate), rate)
 }
 
-// QuoteForSale is the purpose of quotes for sales without an offer.
-const QuoteForSale QuotePurpose = "offramp"
-
-// Valid reports whether p is a known purpose.
-func (p QuotePurpose) Valid() bool { return p == QuoteForTransfer || p == QuoteForSale }
-
 // AdmitSale is Admit for a sale.
-func (q FXQuote) AdmitSale(crypto money.Amount, now time.Time) error {
-	err := q.Admit(QuoteForSale, crypto, now)
+func (q FXQuote) AdmitSale(use QuoteUse, now time.Time) error {
+	use.Purpose = QuoteForSale
+	err := q.Admit(use, now)
 	if e, ok := errors.AsType[*Error](err); ok {
 		for i, f := range e.Fields {
 			if f.Pointer == "/amount" {

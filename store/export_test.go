@@ -36,3 +36,9 @@ func (s *Store) WriteUnwatched(ctx context.Context) error {
 func (s *Store) UseFile(ctx context.Context, u exchange.FileUse, by exchange.Principal) error {
 	return s.inTx(ctx, "file", func(t unitTx) error { return t.useFile(ctx, u, by) })
 }
+
+// WithFormula asks for a quote of another formula than the one of new quotes.
+func (r QuoteRequest) WithFormula(name string) QuoteRequest {
+	r.formula = name
+	return r
+}

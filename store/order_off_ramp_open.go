@@ -116,8 +116,7 @@ const houseWallet = `
 SELECT ` + walletColumns + ` FROM wallets WHERE network = $1 AND owner_id IS NULL AND purpose = 'treasury' AND custody = 'custodial'
 ORDER BY (type = 'hot') DESC, created_at, id LIMIT 1`
 
-// priceByQuote takes the price from the requester's quote. A quote has no network: it is the network of the funding
-// wallet, or named in the request.
+// priceByQuote takes the price from the requester's quote. The network is the one of the funding wallet, or named in the request.
 func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, d *saleDraft) error {
 	asker := r.CustomerID
 	if r.OpenerID != uuid.Nil {
@@ -127,14 +126,8 @@ func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, d *sa
 	if err != nil {
 		return err
 	}
-	if err := q.AdmitSale(r.Crypto, t.s.now()); err != nil {
-		return err
-	}
 	o := &d.order
-	o.VendorID, o.Asset, o.Rate, o.Network = exchange.PlatformTreasury, r.Crypto.Asset(), q.Price.Rate, r.Network
-	if o.Price = exchange.SellByCrypto(r.Crypto, q.Price.Rate); !o.Price.Fiat.Equal(q.Price.Fiat) {
-		return exchange.Errorf(exchange.CodeInternal, "quote %s brings %s, its terms %s", q.ID, q.Price.Fiat, o.Price.Fiat)
-	}
+	o.VendorID, o.Asset, o.Network = exchange.PlatformTreasury, r.Crypto.Asset(), r.Network
 	if r.FundWalletID != uuid.Nil {
 		var wallets []exchange.Wallet
 		if err := t.All(ctx, &wallets, readWallet, r.FundWalletID); err != nil {
@@ -147,6 +140,13 @@ func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, d *sa
 			return err
 		}
 		o.Network = wallets[0].Network
+	}
+	if err := q.AdmitSale(exchange.QuoteUse{Amount: r.Crypto, Network: o.Network, Method: r.Method()}, t.s.now()); err != nil {
+		return err
+	}
+	o.Rate = q.Price.Rate
+	if o.Price = exchange.SellByCrypto(r.Crypto, q.Price.Rate); !o.Price.Fiat.Equal(q.Price.Fiat) {
+		return exchange.Errorf(exchange.CodeInternal, "quote %s brings %s, its terms %s", q.ID, q.Price.Fiat, o.Price.Fiat)
 	}
 	var house []exchange.Wallet
 	if err := t.All(ctx, &house, houseWallet, o.Network); err != nil {

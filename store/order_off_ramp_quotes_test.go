@@ -51,7 +51,7 @@ func (h house) promised(t *testing.T, who exchange.User, amount string) exchange
 func (h house) request(t *testing.T, q exchange.FXQuote) exchange.OrderRequest {
 	return exchange.OrderRequest{
 		ID: storetest.NewID(t), CustomerID: h.customer.ID, Type: exchange.OffRampSell, Subtype: exchange.TreasuryOffRamp, QuoteID: q.ID,
-		Network: exchange.Tron, Crypto: q.Terms.Amount,
+		Network: exchange.Tron, Crypto: q.Price.Crypto,
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 const quoteColumns = `q.id, q.owner_id, q.vendor_id, q.purpose, q.side, q.asset, q.amount, q.fiat_currency, q.rate_id, q.bid, q.ask, q.rate_source,
 	q.rate_valid_from, q.rate_stale_at, q.profile_id, q.profile_version, q.fee_fixed, q.fee_points, q.fee_minimum, q.fee_maximum, q.spread_points,
-	q.formula, q.rate, q.fiat_amount, q.fee, q.total, q.hash, q.status, q.created_at, q.expires_at, q.consumed_at, q.object_type, q.object_id,
+	q.fiat_given, q.network, q.method, q.fee_currency, q.formula, q.rate, q.fiat_amount, q.fee, q.total, q.hash, q.status, q.created_at, q.expires_at, q.consumed_at, q.object_type, q.object_id,
 	q.superseded_by, q.updated_at, q.version`
 
 // quoteRow is a row of fx_quotes.
@@ -40,6 +40,10 @@ type quoteRow struct {
 	FeeMinimum     decimal.Decimal
 	FeeMaximum     decimal.NullDecimal
 	SpreadPoints   int64
+	FiatGiven      decimal.NullDecimal
+	Network        sql.NullString
+	Method         sql.NullString
+	FeeCurrency    money.Asset
 	Formula        string
 	Rate           decimal.Decimal
 	FiatAmount     decimal.Decimal
@@ -63,7 +67,7 @@ func (r quoteRow) quote() (exchange.FXQuote, error) {
 		ConsumedAt: utc(r.ConsumedAt), ObjectType: r.ObjectType.String, ObjectID: r.ObjectID.UUID, SupersededBy: r.SupersededBy.UUID,
 		UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
 		Terms: exchange.QuoteTerms{
-			Purpose: r.Purpose, Side: r.Side, Formula: r.Formula,
+			Purpose: r.Purpose, Side: r.Side, Network: exchange.Network(r.Network.String), Method: r.Method.String, Formula: r.Formula,
 			Rate: exchange.FXRate{
 				ID: r.RateID, Base: r.Asset, Quote: r.FiatCurrency, Bid: r.Bid, Ask: r.Ask, Source: r.RateSource, ValidFrom: r.RateValidFrom.UTC(),
 				StaleAt: r.RateStaleAt.UTC(),
@@ -75,7 +79,7 @@ func (r quoteRow) quote() (exchange.FXQuote, error) {
 		},
 		Price: exchange.QuotePrice{Rate: r.Rate},
 	}
-	if err := fillFees(&q.Terms.Profile, r.Asset, r.FeeFixed, r.FeeMinimum, r.FeeMaximum); err != nil {
+	if err := fillFees(&q.Terms.Profile, r.FeeCurrency, r.FeeFixed, r.FeeMinimum, r.FeeMaximum); err != nil {
 		return q, err
 	}
 	for _, f := range []struct {
@@ -83,9 +87,9 @@ func (r quoteRow) quote() (exchange.FXQuote, error) {
 		asset money.Asset
 		value decimal.Decimal
 	}{
-		{&q.Terms.Amount, r.Asset, r.Amount},
+		{&q.Price.Crypto, r.Asset, r.Amount},
 		{&q.Price.Fiat, r.FiatCurrency, r.FiatAmount},
-		{&q.Price.Fee, r.Asset, r.Fee},
+		{&q.Price.Fee, r.FeeCurrency, r.Fee},
 		{&q.Price.Total, r.Asset, r.Total},
 	} {
 		var err error
@@ -93,16 +97,31 @@ func (r quoteRow) quote() (exchange.FXQuote, error) {
 			return q, err
 		}
 	}
+	q.Terms.Given = q.Price.Crypto
+	if r.FiatGiven.Valid {
+		var err error
+		if q.Terms.Given, err = amountOf(r.FiatCurrency, r.FiatGiven.Decimal); err != nil {
+			return q, err
+		}
+	}
 	return q, nil
 }
 
 func quoteSnapshot(q exchange.FXQuote) map[string]any {
-	return map[string]any{
-		"id": q.ID, "purpose": q.Terms.Purpose, "offer_type": q.Terms.Side.OfferType(), "asset": q.Terms.Amount.Asset(), "amount": q.Terms.Amount.String(),
+	f := map[string]any{
+		"id": q.ID, "purpose": q.Terms.Purpose, "offer_type": q.Terms.Side.OfferType(), "asset": q.Price.Crypto.Asset(), "amount": q.Price.Crypto.String(),
+		"amount_side": q.Terms.AmountSide(), "fee_currency": q.Price.Fee.Asset(),
 		"fiat_currency": q.Price.Fiat.Asset(), "fiat_amount": q.Price.Fiat.String(), "rate": q.Price.Rate.String(), "fee": q.Price.Fee.String(),
 		"fx_rate_id": q.Terms.Rate.ID, "pricing_profile_id": nullID(q.Terms.Profile.ID), "hash": q.Hash, "status": q.Status, "expires_at": q.ExpiresAt,
 		"object_type": q.ObjectType, "object_id": nullID(q.ObjectID), "superseded_by": nullID(q.SupersededBy), "version": q.Version,
 	}
+	if q.Terms.Network != "" {
+		f["network"] = q.Terms.Network
+	}
+	if q.Terms.Method != "" {
+		f["method"] = q.Terms.Method
+	}
+	return f
 }
 
 func quoteRecord(name string, by exchange.Principal, before *exchange.FXQuote, after exchange.FXQuote) auditEvent {
@@ -118,8 +137,20 @@ type QuoteRequest struct {
 	ID         uuid.UUID
 	Purpose    exchange.QuotePurpose
 	Side       exchange.QuoteSide
-	Amount     money.Amount
+	Amount     money.Amount     // of crypto, or of shillings that buy or that are wanted for it
+	Asset      money.Asset      // the crypto, when the amount is in shillings
+	Network    exchange.Network // required where the fee depends on it, as is Method
+	Method     string
 	Supersedes uuid.UUID // an active quote of the same owner that this one replaces
+	formula    string    // another than the one of new quotes, for the tests of old ones
+}
+
+// asset is the crypto that the quote is about.
+func (r QuoteRequest) asset() money.Asset {
+	if r.Amount.Asset().Fiat() {
+		return r.Asset
+	}
+	return r.Amount.Asset()
 }
 
 const (
@@ -132,8 +163,9 @@ const (
 const insertQuote = `
 INSERT INTO fx_quotes (id, owner_id, vendor_id, purpose, side, asset, amount, fiat_currency, rate_id, bid, ask, rate_source, rate_valid_from,
     rate_stale_at, profile_id, profile_version, fee_fixed, fee_points, fee_minimum, fee_maximum, spread_points, formula, rate, fiat_amount, fee, total,
-    hash, status, created_at, expires_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $29)`
+    hash, status, created_at, expires_at, fiat_given, network, method, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32,
+    $33, $29)`
 
 // OpenQuote freezes a price for the requester. CodeInvalid names the wrong field, CodeStateConflict when no rate is
 // fresh enough or the quote to supersede is not active, CodeExpired when that quote has expired, CodeLimitReached when
@@ -180,91 +212,20 @@ func (t unitTx) openQuote(ctx context.Context, r QuoteRequest, by exchange.Princ
 		return q, exchange.Errorf(exchange.CodeLimitReached, "At most %d quotes may be active at a time.", exchange.MaxActiveQuotes)
 	}
 	terms := q.Terms
-	err = t.One(ctx, insertQuote, q.ID, q.OwnerID, nullID(q.VendorID), terms.Purpose, terms.Side, terms.Amount.Asset(), terms.Amount.Decimal(), terms.Rate.Quote,
+	given := money.Amount{}
+	if terms.AmountSide() == exchange.AmountFiat {
+		given = terms.Given
+	}
+	line := lineArgs(exchange.FeeLine{Network: terms.Network, Method: terms.Method})
+	err = t.One(ctx, insertQuote, q.ID, q.OwnerID, nullID(q.VendorID), terms.Purpose, terms.Side, q.Price.Crypto.Asset(), q.Price.Crypto.Decimal(), terms.Rate.Quote,
 		terms.Rate.ID, terms.Rate.Bid, terms.Rate.Ask, terms.Rate.Source, terms.Rate.ValidFrom, terms.Rate.StaleAt, nullID(terms.Profile.ID),
 		terms.Profile.Version, terms.Profile.Fixed.Decimal(), terms.Profile.BasisPoints, terms.Profile.Minimum.Decimal(), nullAmount(terms.Profile.Maximum),
 		terms.Profile.Spread, terms.Formula, q.Price.Rate, q.Price.Fiat.Decimal(), q.Price.Fee.Decimal(), q.Price.Total.Decimal(), q.Hash, q.Status,
-		q.CreatedAt, q.ExpiresAt)
+		q.CreatedAt, q.ExpiresAt, nullAmount(given), line[3], line[4])
 	if err != nil {
 		return q, err
 	}
 	return q, t.record(ctx, quoteRecord("fx_quote.created", by, nil, q))
-}
-
-// draftQuote gathers the terms of a quote and computes its price.
-func (t unitTx) draftQuote(ctx context.Context, r QuoteRequest, owner exchange.User) (exchange.FXQuote, error) {
-	now := t.s.now()
-	q := exchange.FXQuote{
-		ID: r.ID, OwnerID: owner.ID, Status: exchange.QuoteActive, CreatedAt: now, ExpiresAt: now.Add(exchange.QuoteLife), UpdatedAt: now, Version: 1,
-		Terms: exchange.QuoteTerms{Purpose: r.Purpose, Side: r.Side, Amount: r.Amount, Formula: exchange.QuoteFormula},
-	}
-	switch owner.Role {
-	case exchange.RoleVendor:
-		q.VendorID = owner.ID
-	case exchange.RoleSubvendor:
-		q.VendorID = owner.VendorID
-	case exchange.RoleCustomer, exchange.RoleUser, exchange.RoleAdmin, exchange.RoleOTCOfficer, exchange.RoleTreasury:
-	}
-	if !owner.IsActive {
-		return q, exchange.Errorf(exchange.CodeForbidden, "Only an active account can ask for quotes.")
-	}
-	if err := require(r.Purpose.Valid(), "/purpose", "enum", "must be transfer or offramp"); err != nil {
-		return q, err
-	}
-	if err := require(r.Purpose != exchange.QuoteForSale || r.Side == exchange.QuoteSell, "/side", "enum", "must be sell for an offramp"); err != nil {
-		return q, err
-	}
-	if err := require(r.Amount.Asset().Stablecoin(), "/asset", "enum", "must be USDT or USDC"); err != nil {
-		return q, err
-	}
-	if err := require(r.Amount.Positive(), "/amount", "out_of_range", "must be above zero"); err != nil {
-		return q, err
-	}
-	rate, fresh, err := t.freshRate(ctx, r.Amount.Asset())
-	if err != nil {
-		return q, err
-	}
-	if !fresh {
-		return q, exchange.Errorf(exchange.CodeStateConflict, "There is no fresh rate of %s in %s to price the quote.", r.Amount.Asset(), money.KES)
-	}
-	// The quote keeps the rate's content, not its later history.
-	rate.Replaces, rate.JumpConfirmed, rate.CreatedBy, rate.CreatedAt, rate.ReplacedAt = uuid.Nil, false, uuid.Nil, time.Time{}, time.Time{}
-	q.Terms.Rate = rate
-	if rate.StaleAt.Before(q.ExpiresAt) {
-		q.ExpiresAt = rate.StaleAt
-	}
-	op := exchange.FeeLine{Scope: r.Purpose.Scope(), MerchantID: q.VendorID, Asset: r.Amount.Asset()}
-	if q.Terms.Profile, err = t.feesFor(ctx, op, owner.Role); err != nil {
-		return q, err
-	}
-	if r.Purpose == exchange.QuoteForSale { // without a fee, and so without amounts, which the formula takes in the asset
-		q.Terms.Profile.Fixed, q.Terms.Profile.Minimum = money.Zero(op.Asset), money.Zero(op.Asset)
-	}
-	if q.Price, err = q.Terms.Price(); err != nil {
-		return q, err
-	}
-	if r.Purpose == exchange.QuoteForSale {
-		if err := t.agreedPrice(ctx, q); err != nil {
-			return q, err
-		}
-	}
-	q.Hash = q.Fingerprint()
-	return q, nil
-}
-
-const readAgreed = `SELECT agreed FROM valuations WHERE asset = $1 AND agreed IS NOT NULL`
-
-// agreedPrice refuses a price above the value of the crypto that two officers have agreed.
-func (t unitTx) agreedPrice(ctx context.Context, q exchange.FXQuote) error {
-	var agreed []decimal.Decimal
-	if err := t.All(ctx, &agreed, readAgreed, q.Terms.Amount.Asset()); err != nil {
-		return err
-	}
-	if len(agreed) == 0 || q.Price.Rate.GreaterThan(exchange.MaxSaleRate(agreed[0])) {
-		return exchange.Errorf(exchange.CodeStateConflict, "The house does not buy %s at %s KES: that is above the value that two officers have agreed.",
-			q.Terms.Amount.Asset(), q.Price.Rate)
-	}
-	return nil
 }
 
 // supersedeQuote ends the active quote that another one replaces.
@@ -337,6 +298,44 @@ func (s *Store) Quote(ctx context.Context, v View, id uuid.UUID) (exchange.FXQuo
 		q.Status = exchange.QuoteExpired
 	}
 	return q, err
+}
+
+// QuoteFilter narrows a list of quotes.
+type QuoteFilter struct {
+	Status  exchange.QuoteStatus
+	Purpose exchange.QuotePurpose
+	OwnerID uuid.UUID
+}
+
+// Quotes pages through the quotes that the view may see, newest first, with their number. Overdue ones read as expired.
+func (s *Store) Quotes(ctx context.Context, v View, f QuoteFilter, p Page) ([]exchange.FXQuote, int, error) {
+	var w where
+	w.scope(v, "q.owner_id", "q.vendor_id")
+	w.eq("q.purpose", string(f.Purpose))
+	w.id("q.owner_id", f.OwnerID)
+	now := s.now()
+	switch f.Status {
+	case exchange.QuoteActive:
+		w.add(`q.status = 'active' AND q.expires_at > ?`, now)
+	case exchange.QuoteExpired:
+		w.add(`(q.status = 'expired' OR q.status = 'active' AND q.expires_at <= ?)`, now)
+	case exchange.QuoteConsumed, exchange.QuoteSuperseded:
+		w.eq("q.status", string(f.Status))
+	}
+	rows, total, err := readPage[quoteRow](ctx, s, "quote", list{columns: quoteColumns, from: "fx_quotes q", where: w, order: "q.created_at DESC, q.id DESC"}, p)
+	if err != nil {
+		return nil, 0, err
+	}
+	all := make([]exchange.FXQuote, len(rows))
+	for i, r := range rows {
+		if all[i], err = r.quote(); err != nil {
+			return nil, 0, err
+		}
+		if all[i].Status == exchange.QuoteActive && all[i].Over(now) {
+			all[i].Status = exchange.QuoteExpired
+		}
+	}
+	return all, total, nil
 }
 
 const overQuotes = `SELECT ` + quoteColumns + ` FROM fx_quotes q WHERE q.status = 'active' AND q.expires_at <= $1

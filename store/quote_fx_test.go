@@ -247,7 +247,8 @@ func TestReplayFindsTampering(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.ExecContext(ctx, `CREATE TABLE kept AS SELECT * FROM `+strings.Fields(change)[0]); err != nil {
+		table := strings.Fields(change)[0]
+		if _, err := tx.ExecContext(ctx, `CREATE TABLE kept AS SELECT * FROM `+table); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE `+change); err != nil {
@@ -259,7 +260,6 @@ func TestReplayFindsTampering(t *testing.T) {
 		if got := replayed(); !slices.Equal(got, want) {
 			t.Errorf("%s: differs in %v, want %v", change, got, want)
 		}
-		table := strings.Fields(change)[0]
 		putBack(t, db, table)
 	}
 	log, err := b.AuditRecords(ctx, store.AuditFilter{Action: "fx_quote.replayed"}, 20)

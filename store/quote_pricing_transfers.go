@@ -25,7 +25,7 @@ func (t unitTx) priceTransfer(ctx context.Context, f *exchange.Transfer, r excha
 		if err != nil {
 			return err
 		}
-		if err := q.Admit(exchange.QuoteForTransfer, f.Amount, t.s.now()); err != nil {
+		if err := q.Admit(exchange.QuoteUse{Purpose: exchange.QuoteForTransfer, Amount: f.Amount, Network: f.Network}, t.s.now()); err != nil {
 			return err
 		}
 		if err := t.useQuote(ctx, q, "transfer", f.ID, by); err != nil {

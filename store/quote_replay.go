@@ -21,7 +21,7 @@ type QuoteReplay struct {
 const readEvidence = `
 SELECT EXISTS (SELECT FROM fx_rates r WHERE r.id = q.rate_id AND r.base = q.asset AND r.quote = q.fiat_currency AND r.bid = q.bid AND r.ask = q.ask
         AND r.source = q.rate_source AND r.valid_from = q.rate_valid_from AND r.stale_at = q.rate_stale_at) AS rate,
-    q.profile_id IS NULL OR fee_profile_covers(q.profile_id, q.purpose, q.vendor_id, q.asset, NULL, NULL)
+    q.profile_id IS NULL OR fee_profile_covers(q.profile_id, q.purpose, q.vendor_id, q.asset, q.network, q.method)
         AND EXISTS (SELECT FROM fee_profiles p WHERE p.id = q.profile_id AND p.version = q.profile_version AND p.fixed = q.fee_fixed AND p.basis_points = q.fee_points AND p.minimum = q.fee_minimum
         AND p.maximum IS NOT DISTINCT FROM q.fee_maximum AND p.spread_basis_points = q.spread_points) AS profile,
     EXISTS (SELECT FROM audit_log a WHERE a.object_type = 'fx_quote' AND a.object_id = q.id AND a.action = 'fx_quote.created'

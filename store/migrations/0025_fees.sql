@@ -199,3 +199,35 @@ SELECT day::date, 1, false, name, '2026-01-01' FROM (VALUES
     ('2036-12-26', 'Boxing Day')
 ) AS holiday (day, name);
 CREATE TRIGGER bank_days_agreed BEFORE INSERT ON bank_days FOR EACH ROW EXECUTE FUNCTION check_bank_day();
+
+-- Quotes of either amount: of crypto, or of shillings. Since the second formula a fee in shillings is inside of fiat_amount; a fee in
+-- crypto is on top of the amount. What is locked over night outlives its rate. Rows without the new columns are of the first formula.
+ALTER TABLE fx_quotes DROP CONSTRAINT fx_quotes_sum;
+ALTER TABLE fx_quotes DROP CONSTRAINT fx_quotes_life;
+ALTER TABLE fx_quotes DROP CONSTRAINT fx_quotes_purpose;
+ALTER TABLE fx_quotes DROP CONSTRAINT fx_quotes_object_type;
+ALTER TABLE fx_quotes DROP CONSTRAINT fx_quotes_purpose_object;
+ALTER TABLE fx_quotes
+    ADD COLUMN fiat_given   positive_amount CHECK (fiat_given = trunc(fiat_given)), -- NULL: the amount of crypto was given
+    ADD COLUMN network      network,
+    ADD COLUMN method       text,
+    ADD COLUMN fee_currency asset GENERATED ALWAYS AS (CASE WHEN purpose = 'transfer' OR formula = 'kivuko-price-1' THEN asset ELSE 'KES'::asset END) STORED,
+    ADD CONSTRAINT fx_quotes_formula CHECK (formula <> 'kivuko-price-1' OR num_nonnulls(fiat_given, network, method) = 0),
+    ADD CONSTRAINT fx_quotes_sum CHECK (total = amount + CASE WHEN fee_currency = asset THEN fee ELSE 0 END),
+    ADD CONSTRAINT fx_quotes_fee CHECK (scale(fee) <= asset_scale(fee_currency) AND (fee_currency = asset OR side = 'sell' OR fee < fiat_amount)),
+    ADD CONSTRAINT fx_quotes_given CHECK (fiat_given IS NULL OR side = 'sell' OR fiat_amount = fiat_given),
+    ADD CONSTRAINT fx_quotes_life CHECK (expires_at > created_at AND (expires_at <= rate_stale_at OR purpose = 'otc_deposit')),
+    ADD CONSTRAINT fx_quotes_purpose CHECK (purpose IN ('transfer', 'offramp', 'otc_deposit')),
+    ADD CONSTRAINT fx_quotes_deposit CHECK (purpose <> 'otc_deposit'
+        OR (side = 'buy' AND vendor_id IS NOT NULL AND network IS NOT NULL AND method IS NOT NULL AND formula <> 'kivuko-price-1')),
+    ADD CONSTRAINT fx_quotes_object_type CHECK (object_type IN ('transfer', 'order', 'otc_deposit')),
+    ADD CONSTRAINT fx_quotes_purpose_object CHECK (object_type = CASE purpose WHEN 'offramp' THEN 'order' ELSE purpose END);
+CALL same_columns('fx_quotes',
+    'id, owner_id, vendor_id, purpose, side, asset, amount, fiat_currency, rate_id, bid, ask, rate_source, rate_valid_from,
+     rate_stale_at, profile_id, profile_version, fee_fixed, fee_points, fee_minimum, fee_maximum, spread_points, formula,
+     rate, fiat_amount, fee, total, hash, created_at, expires_at, fiat_given, network, method');
+DROP TRIGGER fx_quotes_sale_price ON fx_quotes;
+CREATE TRIGGER fx_quotes_agreed_price BEFORE INSERT ON fx_quotes FOR EACH ROW WHEN (NEW.purpose <> 'transfer') EXECUTE FUNCTION check_sale_price();
+CREATE INDEX fx_quotes_listed_idx ON fx_quotes (created_at DESC, id DESC);
+CREATE INDEX fx_quotes_owned_idx ON fx_quotes (owner_id, created_at DESC, id DESC);
+CREATE INDEX fx_quotes_vendor_idx ON fx_quotes (vendor_id, created_at DESC, id DESC) WHERE vendor_id IS NOT NULL;

@@ -36,6 +36,7 @@ BEGIN
         RAISE EXCEPTION 'order % is paid from a wallet that is not its customer''s', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF k.quoted AND NOT EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.quote_id AND q.purpose = 'offramp' AND q.side = 'sell' AND q.asset = NEW.asset
+            AND coalesce(q.network = NEW.network, true) AND coalesce(q.method = NEW.payment_method, true)
             AND q.amount = NEW.crypto_amount AND q.rate = NEW.rate AND q.fiat_amount = NEW.fiat_amount) THEN
         RAISE EXCEPTION 'order % has another price than its quote', NEW.id USING ERRCODE = 'KV002';
     END IF;

@@ -3,7 +3,8 @@ CREATE OR REPLACE FUNCTION check_transfer_price() RETURNS trigger LANGUAGE plpgs
 BEGIN
     IF NEW.fx_quote_id IS NOT NULL AND NOT EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.fx_quote_id AND q.purpose = 'transfer'
             AND q.status = 'consumed' AND q.object_type = 'transfer' AND q.object_id = NEW.id AND q.owner_id = NEW.requested_by
-            AND q.asset = NEW.asset AND q.amount = NEW.amount AND q.fee = NEW.fee AND q.profile_id IS NOT DISTINCT FROM NEW.fee_profile_id
+            AND q.asset = NEW.asset AND coalesce(q.network = NEW.network, true) AND q.amount = NEW.amount AND q.fee = NEW.fee
+            AND q.profile_id IS NOT DISTINCT FROM NEW.fee_profile_id
             AND q.fiat_currency = NEW.fiat_currency AND q.fiat_amount = NEW.fiat_amount AND q.rate = NEW.fiat_rate) THEN
         RAISE EXCEPTION 'transfer % does not match its quote', NEW.id USING ERRCODE = 'KV002';
     END IF;
