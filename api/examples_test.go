@@ -48,7 +48,8 @@ func exampleTests() []func(*testing.T) {
 		TestPasswordIsChanged, TestD1NobodyIsTwoOfficers, TestSellersDecideAboutAnotherAmount,
 		TestInvitationsAreListedAndWithdrawn, TestPasskeysProveTheirUser, TestH9MoneyNeedsAFreshProof, TestH3SquattersAreNotPaid,
 		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOfficersDecideAboutSalesFromWallets, TestFilesAreTheirOwners, TestBankAccountsAreAgreedByTwo,
-		TestJournalEntriesAreBookedByTwo, TestStatementLinesAreMatchedByHand, TestStatementsAreImported, TestMerchantsReadTheirStatement, TestOperationsWithoutAnotherExample,
+		TestJournalEntriesAreBookedByTwo, TestStatementLinesAreMatchedByHand, TestStatementsAreImported, TestMerchantsReadTheirStatement,
+		TestDestinationsAreConfirmedAndRest, TestOperationsWithoutAnotherExample,
 	}
 }
 

@@ -3,6 +3,7 @@ package exchange
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -140,6 +141,20 @@ func (b BankStatement) WaitsFor() string {
 	case StatementMatching:
 		return WaitMatching
 	case StatementCompared:
+	}
+	return WaitNothing
+}
+
+// DestinationDetails lists what a destination may wait for.
+func DestinationDetails() []string { return []string{WaitNothing, WaitConfirmation, WaitRest} }
+
+// WaitsFor returns what the destination waits for before money goes there, as one of DestinationDetails.
+func (d Destination) WaitsFor(now time.Time) string {
+	switch {
+	case d.Status == DestinationUnconfirmed:
+		return WaitConfirmation
+	case d.Status == DestinationConfirmed && now.Before(d.RestsUntil):
+		return WaitRest
 	}
 	return WaitNothing
 }

@@ -3,6 +3,7 @@ package exchange_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -29,6 +30,12 @@ func TestDetailsAreListed(t *testing.T) {
 		payouts = append(payouts, exchange.BankPayout{OrderPayout: p}.WaitsFor(),
 			exchange.BankPayout{OrderPayout: p, Confirmations: make([]exchange.BankConfirmation, 1)}.WaitsFor())
 	}
+	var destinations []string
+	for _, s := range exchange.DestinationMachine.States() {
+		d := exchange.Destination{Status: s, RestsUntil: time.Unix(10, 0)}
+		destinations = append(destinations, d.WaitsFor(time.Unix(9, 0)), d.WaitsFor(time.Unix(10, 0)))
+	}
+	listed("destination", exchange.DestinationDetails(), destinations...)
 	proposer, other := uuid.New(), uuid.New()
 	listed("quote", exchange.QuoteDetails(), quotes...)
 	listed("float move", exchange.FloatMoveDetails(), moves...)

@@ -105,6 +105,7 @@ var machineEvents = []struct {
 	{"reconciliation", texts(ReconciliationMachine.States()), string(ReconciliationRunning), true},
 	{"reconciliation_difference", texts(DifferenceMachine.States()), string(DifferenceOpen), true},
 	{"control_change", texts(ControlChangeMachine.States()), string(ControlPending), true},
+	{"otc_destination", texts(DestinationMachine.States()), "", false},
 }
 
 // EventTypes lists every type of event, by name.

@@ -87,6 +87,10 @@ const (
 	ActReadStatements       Action = "statements.read"
 	ActImportStatements     Action = "statements.import"
 	ActMatchLines           Action = "statements.match"
+	ActReadDestinations     Action = "destinations.read"
+	ActAddDestinations      Action = "destinations.add"
+	ActConfirmDestinations  Action = "destinations.confirm"
+	ActRemoveDestinations   Action = "destinations.remove"
 	ActFreeze               Action = "freeze.pull" // and read it
 	ActLiftFreeze           Action = "freeze.lift" // with a second officer
 )
@@ -224,8 +228,15 @@ var policy = map[Action]grants{
 	ActReadStatements:    {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
 	ActImportStatements:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActMatchLines:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	ActFreeze:            {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
-	ActLiftFreeze:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadDestinations: {
+		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny,
+	},
+	// A subvendor proposes where the merchant's money may go, and the master merchant alone agrees. A removal only takes a right away.
+	ActAddDestinations:     {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
+	ActConfirmDestinations: {RoleVendor: ScopeVendor},
+	ActRemoveDestinations:  {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny},
+	ActFreeze:              {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActLiftFreeze:          {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
@@ -253,11 +264,12 @@ var moving = map[Action]bool{
 	ActOperateFlows: true, ActConfirmBank: true, ActProvisionWallets: true, ActReopenNonceSequences: true, ActWriteEscrow: true, ActSettleExceptions: true,
 	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteBankDays: true, ActWriteWebhooks: true,
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
-	ActWriteBankAccounts: true, ActBookJournal: true, ActImportStatements: true, ActMatchLines: true,
+	ActWriteBankAccounts: true, ActBookJournal: true, ActImportStatements: true, ActMatchLines: true, ActAddDestinations: true,
+	ActConfirmDestinations: true,
 }
 
-// ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data elsewhere.
-var ofPassword = map[Action]bool{ActCreateSubvendor: true, ActWriteWebhooks: true}
+// ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data or money elsewhere.
+var ofPassword = map[Action]bool{ActCreateSubvendor: true, ActWriteWebhooks: true, ActConfirmDestinations: true}
 
 // NeedsOf returns what a caller of a role must have proven for an action. Staff need a passkey for everything but their own
 // account, which they can reach to add one.

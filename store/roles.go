@@ -73,6 +73,7 @@ bank_accounts               riu   r      r     r      r       -         -
 journal_entries             ri    r      r     r      r       -         -
 bank_statements             riu   ru     r     r      r       -         -
 bank_lines                  riu   ru     r     r      r       -         -
+otc_destinations            riu   r      r     r      r       -         -
 valuations                  riu   r      r     r      r       -         -
 role_limits                 riu   r      r     r      r       -         -
 user_limits                 riu   r      r     r      r       -         -
@@ -164,6 +165,7 @@ var updatable = map[string]string{
 	"bank_accounts":      "account_name, bank_code, bank_name, branch, is_active, swift_code, updated_at, version",
 	"bank_statements":    "compared_at, fresh, ledger, status, unexplained, updated_at, version",
 	"bank_lines":         "matched_at, matched_by, object_id, object_type, status, updated_at, version",
+	"otc_destinations":   "confirmed_at, confirmed_by, removed_at, removed_by, status, updated_at, version",
 	"webhook_keys":       "expires_at",
 	"webhook_relay":      "cursor",
 	"fx_quotes":          "consumed_at, object_id, object_type, status, superseded_by, updated_at, version",

@@ -306,4 +306,7 @@ func Rested(t testing.TB, s *store.Store) {
 	Exec(t, s, `ALTER TABLE releases DISABLE TRIGGER USER`)
 	Exec(t, s, `UPDATE releases SET opened_at = opened_at - interval '2 days'`)
 	Exec(t, s, `ALTER TABLE releases ENABLE TRIGGER USER`)
+	Exec(t, s, `ALTER TABLE otc_destinations DISABLE TRIGGER USER`)
+	Exec(t, s, `UPDATE otc_destinations SET confirmed_at = confirmed_at - interval '2 days'`)
+	Exec(t, s, `ALTER TABLE otc_destinations ENABLE TRIGGER USER`)
 }

@@ -1,5 +1,8 @@
--- When the owner of a release first named its recipient as a destination that rests.
+-- When the owner of a release first named its recipient as a destination that rests: by an earlier release, or by confirming a
+-- destination that it still has.
 CREATE OR REPLACE FUNCTION release_known(r releases) RETURNS timestamptz LANGUAGE sql STABLE AS $$
-    SELECT min(k.opened_at) FROM releases k JOIN release_purposes p ON p.purpose = k.purpose AND p.rests = ''
-    WHERE k.recipient = r.recipient AND (k.owner_id = r.owner_id OR k.house AND r.house)
+    SELECT least(
+        (SELECT min(k.opened_at) FROM releases k JOIN release_purposes p ON p.purpose = k.purpose AND p.rests = ''
+            WHERE k.recipient = r.recipient AND (k.owner_id = r.owner_id OR k.house AND r.house)),
+        (SELECT min(d.confirmed_at) FROM otc_destinations d WHERE d.merchant_id = r.owner_id AND d.recipient = r.recipient AND d.status = 'confirmed'))
 $$;
