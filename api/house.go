@@ -182,6 +182,7 @@ type wireJournalEntry struct {
 	Currency     string     `json:"currency"`
 	ValueDate    string     `json:"value_date"`
 	LineID       *uuid.UUID `json:"statement_line_id"`
+	FileID       *uuid.UUID `json:"file_id"`
 	Corrects     *uuid.UUID `json:"corrects"`
 	CorrectedBy  *uuid.UUID `json:"corrected_by"`
 	Note         *string    `json:"note"`
@@ -194,7 +195,7 @@ type wireJournalEntry struct {
 func journalWire(e exchange.JournalEntry) wireJournalEntry {
 	return wireJournalEntry{
 		ID: e.ID, Kind: string(e.Kind), BankID: optID(e.BankID), FloatAccount: optText(e.FloatAccount), Amount: e.Amount.String(), Currency: string(e.Amount.Asset()),
-		ValueDate: e.ValueDate.Format(time.DateOnly), LineID: optID(e.LineID), Corrects: optID(e.Corrects), CorrectedBy: optID(e.CorrectedBy), Note: optText(e.Note),
+		ValueDate: e.ValueDate.Format(time.DateOnly), LineID: optID(e.LineID), FileID: optID(e.FileID), Corrects: optID(e.Corrects), CorrectedBy: optID(e.CorrectedBy), Note: optText(e.Note),
 		ProposedBy: e.ProposedBy, ConfirmedBy: e.ConfirmedBy, ChangeID: e.ChangeID, BookedAt: stamp(e.BookedAt),
 	}
 }
@@ -240,7 +241,8 @@ func (s *server) proposeJournalEntry(c *call) error {
 	if e.LineID = f.id("statement_line_id", false); e.LineID != uuid.Nil && e.Kind == exchange.JournalOperatorCharge {
 		f.fail("statement_line_id", "forbidden", "must be left out: the entry does not move money at a bank")
 	}
-	e.Note = f.line("note", e.LineID == uuid.Nil, exchange.MaxJournalNote)
+	e.FileID = f.id("file_id", false)
+	e.Note = f.line("note", e.LineID == uuid.Nil && e.FileID == uuid.Nil, exchange.MaxJournalNote)
 	if err := f.done(); err != nil {
 		return err
 	}

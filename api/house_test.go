@@ -119,13 +119,18 @@ func TestJournalEntriesAreBookedByTwo(t *testing.T) {
 	propose(one, map[string]any{"kind": "correction", "corrects": newID(), "value_date": "2026-03-02", "note": "x"}).blames("/corrects not_found")
 	propose(one, map[string]any{"kind": "capital_in", "bank_account_id": bank.ID, "amount": "1", "value_date": "2199-01-01", "note": "x"}).blames("/value_date range")
 
+	delete(paidIn, "note")
+	paidIn["file_id"] = e.file(e.person(exchange.RoleVendor))
+	propose(one, paidIn).blames("/file_id purpose")
+	paidIn["file_id"] = e.upload(one, exchange.FileExceptionEvidence, "letter.pdf", receipt("letter")).want(http.StatusCreated).text("id")
+
 	waits := propose(one, paidIn)
 	id := waiting(waits)["change"].(map[string]any)["id"].(string)
 	e.confirmedBy(one, waits).refused(exchange.CodeForbidden)
 	e.confirmedBy(admin, waits).refused(exchange.CodeForbidden)
 	e.confirmedBy(two, waits).want(http.StatusOK)
 	booked := e.do(get, path+"/"+id, nil, admin.auth()).want(http.StatusOK).object()
-	if booked["kind"] != "capital_in" || booked["amount"] != "5000.00" || booked["proposed_by"] != one.ID.String() || booked["confirmed_by"] != two.ID.String() || booked["corrected_by"] != nil {
+	if booked["kind"] != "capital_in" || booked["amount"] != "5000.00" || booked["proposed_by"] != one.ID.String() || booked["confirmed_by"] != two.ID.String() || booked["corrected_by"] != nil || booked["file_id"] != paidIn["file_id"] {
 		t.Errorf("booked %v", booked)
 	}
 	topUp := propose(one, map[string]any{"kind": "float_top_up", "bank_account_id": bank.ID, "float_account": "utility", "amount": "4000", "value_date": "2026-03-03", "note": "FT26062"})

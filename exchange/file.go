@@ -18,7 +18,7 @@ type FilePurpose string
 const (
 	FileOTCProof          FilePurpose = "otc_proof"          // a receipt or other proof of a payment
 	FileBankStatement     FilePurpose = "bank_statement"     // of an account of the house
-	FileExceptionEvidence FilePurpose = "exception_evidence" // for a decision about money that does not fit
+	FileExceptionEvidence FilePurpose = "exception_evidence" // for a decision about money that does not fit, or for a journal entry
 )
 
 // FileType is a media type, found by what a file holds.

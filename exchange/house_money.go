@@ -109,6 +109,7 @@ type JournalEntry struct {
 	Amount       money.Amount
 	ValueDate    time.Time // the day at midnight UTC
 	LineID       uuid.UUID // the statement line that was named as its evidence, or zero
+	FileID       uuid.UUID // the file that was
 	// Corrects is the entry that a correction undoes, all of it. A correction that names a line is a movement of the bank's own.
 	// Without a line the corrected entry was a mistake: nothing moved, and the line that it was matched with is free again.
 	Corrects    uuid.UUID

@@ -15,7 +15,7 @@ import (
 // confirms it; the transaction of the confirmation books it.
 
 const journalColumns = `j.id, j.kind, j.bank_account_id AS bank_id, coalesce(j.float_account, '') AS float_account, j.amount||' '||j.asset AS amount, j.value_date,
-	j.line_id, j.corrects, (SELECT c.id FROM journal_entries c WHERE c.corrects = j.id) AS corrected_by, j.note, j.proposed_by, j.confirmed_by, j.change_id, j.booked_at`
+	j.line_id, j.file_id, j.corrects, (SELECT c.id FROM journal_entries c WHERE c.corrects = j.id) AS corrected_by, j.note, j.proposed_by, j.confirmed_by, j.change_id, j.booked_at`
 
 const readJournalEntry = `SELECT ` + journalColumns + ` FROM journal_entries j WHERE j.id = $1`
 
@@ -29,6 +29,7 @@ type journalTerms struct {
 	Currency      money.Asset          `json:"currency"`
 	ValueDate     string               `json:"value_date"`
 	LineID        *uuid.UUID           `json:"statement_line_id"`
+	FileID        *uuid.UUID           `json:"file_id"`
 	Corrects      *uuid.UUID           `json:"corrects"`
 	Note          string               `json:"note"`
 }
@@ -36,7 +37,7 @@ type journalTerms struct {
 func termsOfJournal(e exchange.JournalEntry) journalTerms {
 	terms := journalTerms{
 		ID: e.ID, Kind: e.Kind, BankAccountID: pointerTo(e.BankID), Amount: plain(e.Amount), Currency: e.Amount.Asset(), ValueDate: e.ValueDate.Format(time.DateOnly),
-		LineID: pointerTo(e.LineID), Corrects: pointerTo(e.Corrects), Note: e.Note,
+		LineID: pointerTo(e.LineID), FileID: pointerTo(e.FileID), Corrects: pointerTo(e.Corrects), Note: e.Note,
 	}
 	if e.FloatAccount != "" {
 		terms.FloatAccount = &e.FloatAccount
@@ -45,7 +46,7 @@ func termsOfJournal(e exchange.JournalEntry) journalTerms {
 }
 
 func (j journalTerms) entry() (exchange.JournalEntry, error) {
-	e := exchange.JournalEntry{ID: j.ID, Kind: j.Kind, BankID: idAt(j.BankAccountID), LineID: idAt(j.LineID), Corrects: idAt(j.Corrects), Note: j.Note}
+	e := exchange.JournalEntry{ID: j.ID, Kind: j.Kind, BankID: idAt(j.BankAccountID), LineID: idAt(j.LineID), FileID: idAt(j.FileID), Corrects: idAt(j.Corrects), Note: j.Note}
 	if j.FloatAccount != nil {
 		e.FloatAccount = *j.FloatAccount
 	}
@@ -69,7 +70,7 @@ func journalSnapshot(e exchange.JournalEntry) map[string]any {
 	terms := termsOfJournal(e)
 	return map[string]any{
 		"id": e.ID, "kind": e.Kind, "bank_account_id": terms.BankAccountID, "float_account": terms.FloatAccount, "amount": e.Amount.String(),
-		"currency": terms.Currency, "value_date": terms.ValueDate, "statement_line_id": terms.LineID, "corrects": terms.Corrects, "note": e.Note, "proposed_by": e.ProposedBy, "confirmed_by": e.ConfirmedBy,
+		"currency": terms.Currency, "value_date": terms.ValueDate, "statement_line_id": terms.LineID, "file_id": terms.FileID, "corrects": terms.Corrects, "note": e.Note, "proposed_by": e.ProposedBy, "confirmed_by": e.ConfirmedBy,
 	}
 }
 
@@ -86,7 +87,7 @@ func (s *Store) ProposeJournalEntry(ctx context.Context, e exchange.JournalEntry
 			}
 			return err
 		}
-		full, old, err := t.checkJournal(ctx, e)
+		full, old, err := t.checkJournal(ctx, e, by)
 		if err != nil {
 			return err
 		}
@@ -101,7 +102,7 @@ func (s *Store) ProposeJournalEntry(ctx context.Context, e exchange.JournalEntry
 }
 
 // checkJournal checks an entry against what it names, and fills in what a correction takes over from the entry that it undoes.
-func (t unitTx) checkJournal(ctx context.Context, e exchange.JournalEntry) (full, old exchange.JournalEntry, err error) {
+func (t unitTx) checkJournal(ctx context.Context, e exchange.JournalEntry, by exchange.Principal) (full, old exchange.JournalEntry, err error) {
 	if e.Kind == exchange.JournalCorrection {
 		if old, err = t.correctedEntry(ctx, e.Corrects); err != nil {
 			return e, old, err
@@ -120,14 +121,31 @@ func (t unitTx) checkJournal(ctx context.Context, e exchange.JournalEntry) (full
 			return e, old, err
 		}
 	}
+	if e.FileID != uuid.Nil {
+		if err := t.checkEvidence(ctx, e.FileID, by); err != nil {
+			return e, old, err
+		}
+	}
 	if e.LineID != uuid.Nil {
-		return e, old, t.checkEvidence(ctx, e, old)
+		return e, old, t.checkShown(ctx, e, old)
 	}
 	return e, old, nil
 }
 
-// checkEvidence checks the statement line that an entry names.
-func (t unitTx) checkEvidence(ctx context.Context, e, old exchange.JournalEntry) error {
+// checkEvidence checks the file that an entry names.
+func (t unitTx) checkEvidence(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
+	f, err := t.visibleFile(ctx, ViewOf(by, exchange.ActReadFiles), id)
+	if code := exchange.CodeOf(err); code == exchange.CodeNotFound || code == exchange.CodeExpired {
+		return require(false, "/file_id", "not_found", "must be a file")
+	}
+	if err != nil {
+		return err
+	}
+	return require(f.Purpose == exchange.FileExceptionEvidence && f.Type == exchange.FilePDF, "/file_id", "purpose", "must be a PDF uploaded for the purpose exception_evidence")
+}
+
+// checkShown checks the statement line that an entry names.
+func (t unitTx) checkShown(ctx context.Context, e, old exchange.JournalEntry) error {
 	l, known, err := readFound[exchange.StatementLine](ctx, t, readLine, e.LineID)
 	if err != nil {
 		return err
@@ -164,8 +182,9 @@ func (t unitTx) correctedEntry(ctx context.Context, id uuid.UUID) (exchange.Jour
 }
 
 const insertJournalEntry = `
-INSERT INTO journal_entries (id, kind, bank_account_id, float_account, asset, amount, value_date, line_id, corrects, note, proposed_by, confirmed_by, change_id, booked_at)
-VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
+INSERT INTO journal_entries (id, kind, bank_account_id, float_account, asset, amount, value_date, line_id, corrects, note, proposed_by, confirmed_by, change_id, booked_at,
+    file_id)
+VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
 // applyJournal books a confirmed entry.
 func (t unitTx) applyJournal(ctx context.Context, c exchange.ControlChange, by exchange.Principal) (exchange.Posting, error) {
@@ -178,13 +197,16 @@ func (t unitTx) applyJournal(ctx context.Context, c exchange.ControlChange, by e
 	if err != nil {
 		return none, exchange.Wrap(exchange.CodeInternal, err, "a stored journal entry can't be read")
 	}
-	e, old, err := t.checkJournal(ctx, e)
+	e, old, err := t.checkJournal(ctx, e, by)
 	if err != nil {
 		return none, err
 	}
 	e.ProposedBy, e.ConfirmedBy, e.ChangeID = c.ProposedBy, by.UserID, c.ID
 	err = t.One(ctx, insertJournalEntry, e.ID, e.Kind, nullID(e.BankID), e.FloatAccount, e.Amount.Asset(), e.Amount.Decimal(), e.ValueDate, nullID(e.LineID), nullID(e.Corrects), e.Note,
-		e.ProposedBy, e.ConfirmedBy, e.ChangeID, t.s.now())
+		e.ProposedBy, e.ConfirmedBy, e.ChangeID, t.s.now(), nullID(e.FileID))
+	if err == nil && e.FileID != uuid.Nil {
+		err = t.useFile(ctx, exchange.FileUse{FileID: e.FileID, ObjectType: "journal_entry", ObjectID: e.ID}, by)
+	}
 	if pg.Broke(err, "journal_entries_corrects_key") {
 		err = exchange.Wrap(exchange.CodeStateConflict, err, "The entry was corrected already.")
 	}

@@ -233,6 +233,47 @@ func TestJournalIsGuardedByTheDatabase(t *testing.T) {
 	wantBalance(t, d.s, d.bank.Ledger(), "1000", "0")
 }
 
+// A file proves an entry too: it is kept because of it, and both officers see what it is.
+func TestFilesProveJournalEntries(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	letter, picture := d.evidence(t, false), d.evidence(t, true)
+	for name, id := range map[string]uuid.UUID{
+		"none": storetest.NewID(t), "a statement": storetest.StatementFile(t, d.s, d.one, []byte("x")).ID, "a picture": picture.OriginalID,
+		"a merchant's proof": addFile(t, d.s, storetest.User(t, d.s, exchange.RoleVendor), "slip", false).ID,
+	} {
+		e := d.entry(t, exchange.JournalCapitalIn, "70")
+		e.FileID = id
+		if _, err := d.s.ProposeJournalEntry(t.Context(), e, d.one); exchange.CodeOf(err) != exchange.CodeInvalid {
+			t.Errorf("%s proves it: %v", name, err)
+		}
+	}
+	e := d.entry(t, exchange.JournalCapitalIn, "70")
+	e.FileID, e.Note = letter.ID, ""
+	if e = d.book(t, e); e.FileID != letter.ID || e.Note != "" {
+		t.Errorf("booked %+v", e)
+	}
+	var uses int
+	err := storetest.Owner(t, d.s).QueryRowContext(t.Context(), `SELECT count(*) FROM file_uses WHERE object_type = 'journal_entry' AND object_id = $1 AND file_id = $2`, e.ID, letter.ID).Scan(&uses)
+	if err != nil || uses != 1 {
+		t.Errorf("its file has %d uses, %v", uses, err)
+	}
+}
+
+// evidence is a file for a decision of the house, by the first officer.
+func (d desk) evidence(t *testing.T, picture bool) exchange.File {
+	t.Helper()
+	files := uploaded(t, exchange.User{ID: d.one.UserID, Role: exchange.RoleTreasury}, storetest.NewID(t).String(), picture)
+	for i := range files {
+		files[i].Purpose, files[i].OwnerID = exchange.FileExceptionEvidence, uuid.Nil
+	}
+	f, err := d.s.AddFile(t.Context(), files, d.one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // inOne runs statements in one transaction, and returns its error.
 func inOne(t *testing.T, db *sql.DB, query string) error {
 	t.Helper()

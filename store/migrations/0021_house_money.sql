@@ -52,6 +52,7 @@ CREATE TABLE journal_entries (
     amount          positive_amount NOT NULL,
     value_date      date            NOT NULL,
     corrects        uuid            REFERENCES journal_entries (id),
+    file_id         uuid            REFERENCES files (id), -- what proves it, beside the note
     note            text            NOT NULL CHECK (char_length(note) BETWEEN 1 AND 500),
     proposed_by     uuid            NOT NULL REFERENCES users (id),
     confirmed_by    uuid            NOT NULL REFERENCES users (id),

@@ -109,8 +109,8 @@ INSERT INTO state_transitions (machine, from_state, to_state) VALUES
     ('bank_line', '', 'new'), ('bank_line', 'new', 'matched'), ('bank_line', 'new', 'aside'), ('bank_line', 'aside', 'matched'), ('bank_line', 'matched', 'new'),
     ('payment_exception', 'open', 'matched');
 
--- A journal entry may name the line that shows it; without one a note says what proves it.
+-- A journal entry may name the line that shows it; without one, and without a file, a note says what proves it.
 ALTER TABLE journal_entries ADD COLUMN line_id uuid REFERENCES bank_lines (id);
 ALTER TABLE journal_entries ADD CONSTRAINT journal_entries_line CHECK (line_id IS NULL OR bank_account_id IS NOT NULL);
 ALTER TABLE journal_entries DROP CONSTRAINT journal_entries_note_check;
-ALTER TABLE journal_entries ADD CONSTRAINT journal_entries_note CHECK (char_length(note) BETWEEN CASE WHEN line_id IS NULL THEN 1 ELSE 0 END AND 500);
+ALTER TABLE journal_entries ADD CONSTRAINT journal_entries_note CHECK (char_length(note) BETWEEN CASE WHEN line_id IS NULL AND file_id IS NULL THEN 1 ELSE 0 END AND 500);

@@ -1,5 +1,5 @@
--- A journal entry is booked with the lines that it means, in its own transaction. The statement line that it names is matched
--- with it; a correction without one frees the line of the entry that it undoes, because that entry was a mistake.
+-- A journal entry is booked with the lines that it means, in its own transaction. The file that it names is kept because of it, and the
+-- statement line that it names is matched with it; a correction without one frees the line of the entry that it undoes, because that entry was a mistake.
 CREATE OR REPLACE FUNCTION check_journal_booking() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM ledger_entries l WHERE l.key = 'journal:' || NEW.id AND l.kind = 'journal.' || NEW.kind
@@ -9,6 +9,10 @@ BEGIN
     END IF;
     IF NEW.line_id IS NOT NULL AND NOT EXISTS (SELECT FROM bank_lines l WHERE l.id = NEW.line_id AND l.object_type = 'journal_entry' AND l.object_id = NEW.id) THEN
         RAISE EXCEPTION 'line % is not matched with journal entry %', NEW.line_id, NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.file_id IS NOT NULL AND NOT EXISTS (SELECT FROM files f JOIN file_uses u ON u.file_id = f.id AND u.object_type = 'journal_entry' AND u.object_id = NEW.id
+            WHERE f.id = NEW.file_id AND f.purpose = 'exception_evidence') THEN
+        RAISE EXCEPTION 'file % is not kept as evidence of journal entry %', NEW.file_id, NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.corrects IS NOT NULL AND NEW.line_id IS NULL
         AND EXISTS (SELECT FROM bank_lines l WHERE l.object_type = 'journal_entry' AND l.object_id = NEW.corrects) THEN

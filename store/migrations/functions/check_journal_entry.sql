@@ -9,6 +9,7 @@ BEGIN
         AND (c.change ->> 'bank_account_id') IS NOT DISTINCT FROM NEW.bank_account_id::text
         AND (c.change ->> 'float_account') IS NOT DISTINCT FROM NEW.float_account
         AND (c.change ->> 'statement_line_id') IS NOT DISTINCT FROM NEW.line_id::text
+        AND (c.change ->> 'file_id') IS NOT DISTINCT FROM NEW.file_id::text
         AND (c.change ->> 'corrects') IS NOT DISTINCT FROM NEW.corrects::text;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'no second officer confirmed journal entry %', NEW.id USING ERRCODE = 'KV006';
