@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
@@ -175,17 +176,22 @@ func (e *env) denied() uuid.UUID {
 	return d.ID
 }
 
-// rate enters a rate of USDT as an admin, a moment after the last one.
+// rate enters a rate of USDT by two officers, a moment after the last one.
 func (e *env) rate(bid, ask string) exchange.FXRate {
 	e.t.Helper()
-	r, err := e.store.EnterRate(e.t.Context(), store.RateEntry{
-		ID: newID(), Base: money.USDT, Quote: money.KES, Bid: decimal.RequireFromString(bid), Ask: decimal.RequireFromString(ask),
-		Source: exchange.RateSourceAdmin, Life: exchange.DefaultRateLife,
-	}, principalOf(e.person(exchange.RoleAdmin)))
+	return storetest.Rate(e.t, e.store, store.RateEntry{Base: money.USDT, Bid: decimal.RequireFromString(bid), Ask: decimal.RequireFromString(ask)})
+}
+
+// fed enters a rate of the source.
+func (e *env) fed(bid, ask string) {
+	e.t.Helper()
+	now := e.server.now().UTC().Truncate(time.Millisecond)
+	err := e.store.EnterSourcedRate(e.t.Context(), exchange.FXRate{
+		Base: money.USDT, Quote: money.KES, Bid: decimal.RequireFromString(bid), Ask: decimal.RequireFromString(ask), Source: "feed", ValidFrom: now, StaleAt: now.Add(time.Hour),
+	})
 	if err != nil {
 		e.t.Fatalf("rate: %v", err)
 	}
-	return r
 }
 
 // quote opens a quote for a transfer, entering a rate when there is none.

@@ -28,11 +28,13 @@ func TestRatesAreTheAdmins(t *testing.T) {
 		return e.do(post, ratesPath, body, append(options, admin.auth())...)
 	}
 	e.do(post, ratesPath, map[string]any{"base": "USDT", "mid": "129"}, officer.auth()).refused(exchange.CodeForbidden)
+	e.agree(enter(nil).want(http.StatusAccepted), officer) // there is nothing yet to hold it against
+	e.fed("128.9", "129.1")
 	first := enter(nil, withKey("one")).want(http.StatusCreated)
 	if again := enter(nil, withKey("one")).want(http.StatusCreated); again.text("id") != first.text("id") {
 		t.Error("one key entered two rates")
 	}
-	if got := first.object(); got["mid"] != "129" || got["in_force"] != true || got["source"] != "admin" || got["created_by"] != admin.ID.String() || got["replaces"] != nil {
+	if got := first.object(); got["mid"] != "129" || got["in_force"] != true || got["source"] != "admin" || got["created_by"] != admin.ID.String() || got["replaces"] == nil {
 		t.Errorf("entered %s", first.body)
 	}
 	enter(map[string]any{"ask": nil}).blames("/ask required")
@@ -55,7 +57,7 @@ func TestRatesAreTheAdmins(t *testing.T) {
 	if far["jump_confirmed"] != true || far["replaces"] != first.text("id") || far["bid"] != "140" || far["ask"] != "140" || far["created_by"] != admin.ID.String() {
 		t.Errorf("confirmed %v", far)
 	}
-	if list["total"] != 2.0 || far["in_force"] != true || rates[1].(map[string]any)["in_force"] != false || rates[1].(map[string]any)["replaced_at"] != far["valid_from"] {
+	if list["total"] != 3.0 || far["in_force"] != true || rates[1].(map[string]any)["in_force"] != false || rates[1].(map[string]any)["replaced_at"] != far["valid_from"] {
 		t.Errorf("listed %v", list)
 	}
 }
@@ -232,7 +234,7 @@ func TestQuotesOfTheDesk(t *testing.T) {
 	e := start(t)
 	admin, merchant, other := e.person(exchange.RoleAdmin), e.person(exchange.RoleVendor), e.person(exchange.RoleVendor)
 	storetest.AgreeValuations(t, e.store)
-	e.do(post, ratesPath, map[string]any{"base": "USDT", "bid": "129", "ask": "130"}, admin.auth()).want(http.StatusCreated)
+	e.rate("129", "130")
 	fees := map[string]any{"scope": "otc_deposit", "fixed": "50", "basis_points": 100, "spread_basis_points": 50}
 	e.agree(e.do(post, profilesPath, fees, admin.auth()).want(http.StatusAccepted), e.person(exchange.RoleTreasury))
 	e.do(get, indicative, nil, merchant.auth()).blames("query/purpose required", "query/asset required", "query/amount required")

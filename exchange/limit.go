@@ -172,8 +172,11 @@ func MonthOf(at time.Time) time.Time {
 type Valuation struct {
 	Asset money.Asset
 	Rate  decimal.Decimal // KES per unit
-	SetBy uuid.UUID       // zero for the initial one
-	SetAt time.Time
+	// Agreed is the last value that two officers agreed; zero before the first time. A raise by one is no agreement, nor is the
+	// value that came with the schema.
+	Agreed decimal.Decimal
+	SetBy  uuid.UUID // zero for the initial one
+	SetAt  time.Time
 }
 
 // Value is what an amount counts as, rounded up to the cent.

@@ -17,8 +17,12 @@ const (
 	MinRateLife     = time.Minute
 	MaxRateLife     = 7 * 24 * time.Hour
 	DefaultRateLife = 24 * time.Hour
-	MaxRateJump     = 500  // basis points that one side may move by one person, from the last rate of a source or of two officers
-	MaxRateSpread   = 1000 // basis points that the ask may exceed the bid by
+	MaxRateJump     = 500 // basis points that one side may move in a rate of the source, from the last rate
+	// MaxManualStray is how many basis points a side of one person's rate may lie from the last rate of the source, which may be
+	// no older than SourceSilence. The database has the same values.
+	MaxManualStray = 200
+	SourceSilence  = time.Hour
+	MaxRateSpread  = 1000 // basis points that the ask may exceed the bid by
 	// MaxValuationDiscount is how many basis points a rate's valuation may fall below the entered one.
 	MaxValuationDiscount = 2500
 	// MaxSalePremium is how many basis points the house may pay above the valuation that two officers agreed to. The
@@ -67,10 +71,10 @@ func (r FXRate) Mid() decimal.Decimal {
 	return r.Bid.Add(r.Ask).Div(decimal.New(2, 0)).RoundCeil(FXRatePlaces)
 }
 
-// Valuation is what a unit counts against limits: the rate's middle, but not less than the entered valuation (zero
-// for none) minus MaxValuationDiscount. One officer enters a rate, and two officers agree to a valuation.
-func (r FXRate) Valuation(entered decimal.Decimal) decimal.Decimal {
-	return decimal.Max(r.Mid(), MinPurchaseRate(entered))
+// Valuation is what a unit counts against limits: the higher of the rate's middle and the value that two officers agreed (zero for
+// none), but not less than the entered valuation (zero for none) minus MaxValuationDiscount.
+func (r FXRate) Valuation(entered, agreed decimal.Decimal) decimal.Decimal {
+	return decimal.Max(r.Mid(), agreed, MinPurchaseRate(entered))
 }
 
 // MaxSaleRate is the most that the house pays for a unit by a quote, given the valuation that two officers agreed to.

@@ -319,8 +319,13 @@ func TestJumps(t *testing.T) {
 	}
 	r := exchange.FXRate{Bid: dec("128.900001"), Ask: dec("129")}
 	for entered, want := range map[string]string{"0": "128.950001", "150": "128.950001", "172": "129", "1000": "750"} {
-		if got := r.Valuation(dec(entered)); !got.Equal(dec(want)) {
+		if got := r.Valuation(dec(entered), dec("0")); !got.Equal(dec(want)) {
 			t.Errorf("beside a valuation of %s it counts as %s, want %s", entered, got, want)
+		}
+	}
+	for agreed, want := range map[string]string{"0": "128.950001", "128": "128.950001", "140": "140"} {
+		if got := r.Valuation(dec("150"), dec(agreed)); !got.Equal(dec(want)) {
+			t.Errorf("with %s agreed it counts as %s, want %s", agreed, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/store/ledger"
 )
 
@@ -41,4 +42,15 @@ func (s *Store) UseFile(ctx context.Context, u exchange.FileUse, by exchange.Pri
 func (r QuoteRequest) WithFormula(name string) QuoteRequest {
 	r.formula = name
 	return r
+}
+
+// ValueOf is what an amount counts as against limits.
+func (s *Store) ValueOf(ctx context.Context, m money.Amount) (money.Amount, error) {
+	var value money.Amount
+	err := s.inTx(ctx, "amount", func(t unitTx) error {
+		var err error
+		value, _, err = t.valueOf(ctx, m)
+		return err
+	})
+	return value, err
 }

@@ -23,13 +23,7 @@ func treasurySale(t *testing.T) (*sale, exchange.Wallet) {
 	storetest.Shillings(t, s, exchange.PlatformTreasury, kes("300000"))
 	storetest.Float(t, s, kes("1000000"))
 	storetest.AgreeValuations(t, s)
-	_, err := s.EnterRate(ctx, store.RateEntry{
-		ID: storetest.NewID(t), Base: money.USDT, Quote: money.KES, Bid: decimal.RequireFromString("129.355"), Ask: decimal.RequireFromString("130"),
-		Source: exchange.RateSourceAdmin, Life: time.Hour,
-	}, storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Rate(t, s, store.RateEntry{Base: money.USDT, Bid: decimal.RequireFromString("129.355"), Ask: decimal.RequireFromString("130"), Life: time.Hour})
 	by := storetest.PrincipalOf(m.Customer)
 	q, err := s.OpenQuote(ctx, store.QuoteRequest{ID: storetest.NewID(t), Purpose: exchange.QuoteForSale, Side: exchange.QuoteSell, Amount: usdt("10")}, by)
 	if err != nil {

@@ -23,10 +23,7 @@ type house struct {
 func openHouse(t *testing.T) house {
 	t.Helper()
 	h := house{Store: storetest.New(t)}
-	entry := bureau{}.entry(t, "129", "131")
-	if _, err := h.EnterRate(t.Context(), entry, storetest.PrincipalOf(storetest.User(t, h.Store, exchange.RoleAdmin))); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Rate(t, h.Store, bureau{}.entry(t, "129", "131"))
 	storetest.AgreeValuations(t, h.Store)
 	storetest.Shillings(t, h.Store, exchange.PlatformTreasury, kes("5000"))
 	h.treasury = storetest.TreasuryWallet(t, h.Store, exchange.Tron)

@@ -230,18 +230,18 @@ func TestReplayFindsTampering(t *testing.T) {
 	forged := q
 	forged.Price.Fiat = kes("1")
 	for change, want := range map[string][]string{
-		`fx_quotes SET fiat_amount = 1`:                                          {"fiat_amount", "hash"},
-		`fx_quotes SET fee = 0.1, total = 10.1`:                                  {"fee", "total_amount", "hash"},
-		`fx_quotes SET rate = 1`:                                                 {"rate", "hash"},
-		`fx_quotes SET bid = 100`:                                                {"rate", "fiat_amount", "hash", "fx_rate"},
-		`fx_quotes SET fee_points = 0`:                                           {"fee", "total_amount", "hash", "fee_profile"},
-		`fx_quotes SET owner_id = (SELECT id FROM users WHERE role = 'admin')`:   {"hash"},
-		`fx_quotes SET formula = 'kivuko-price-0'`:                               {"terms"},
-		`fx_rates SET ask = 129`:                                                 {"fx_rate"},
-		`fee_profiles SET fixed = 0`:                                             {"fee_profile"},
-		`fx_quotes SET fiat_amount = 1, hash = '` + forged.Fingerprint() + `'`:   {"fiat_amount", "audit"},
-		`fx_quotes SET hash = repeat('0', 64)`:                                   {"hash", "audit"},
-		`fx_quotes SET status = 'expired' WHERE status = 'nothing of the price'`: nil,
+		`fx_quotes SET fiat_amount = 1`:         {"fiat_amount", "hash"},
+		`fx_quotes SET fee = 0.1, total = 10.1`: {"fee", "total_amount", "hash"},
+		`fx_quotes SET rate = 1`:                {"rate", "hash"},
+		`fx_quotes SET bid = 100`:               {"rate", "fiat_amount", "hash", "fx_rate"},
+		`fx_quotes SET fee_points = 0`:          {"fee", "total_amount", "hash", "fee_profile"},
+		`fx_quotes SET owner_id = (SELECT id FROM users WHERE role = 'admin' LIMIT 1)`: {"hash"},
+		`fx_quotes SET formula = 'kivuko-price-0'`:                                     {"terms"},
+		`fx_rates SET ask = 129`:                                                       {"fx_rate"},
+		`fee_profiles SET fixed = 0`:                                                   {"fee_profile"},
+		`fx_quotes SET fiat_amount = 1, hash = '` + forged.Fingerprint() + `'`:         {"fiat_amount", "audit"},
+		`fx_quotes SET hash = repeat('0', 64)`:                                         {"hash", "audit"},
+		`fx_quotes SET status = 'expired' WHERE status = 'nothing of the price'`:       nil,
 	} {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {

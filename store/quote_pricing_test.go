@@ -39,11 +39,20 @@ func (b bureau) entry(t *testing.T, bid, ask string) store.RateEntry {
 	}
 }
 
-// rate enters a rate one second after the previous one.
+// rate enters a rate by two officers, one second after the previous one.
 func (b bureau) rate(t *testing.T, bid, ask string) exchange.FXRate {
 	t.Helper()
 	b.time.advance(time.Second)
-	r, err := b.EnterRate(t.Context(), b.entry(t, bid, ask), b.admin)
+	return storetest.Rate(t, b.Store, b.entry(t, bid, ask))
+}
+
+// fed enters a rate of the source.
+func (b bureau) fed(t *testing.T, bid, ask string) exchange.FXRate {
+	t.Helper()
+	b.time.advance(time.Second)
+	e := b.entry(t, bid, ask)
+	e.Source = "bank"
+	r, err := b.EnterRate(t.Context(), e, exchange.System("rates"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +106,13 @@ func (b bureau) events(t *testing.T, id uuid.UUID) []string {
 func TestRatesFollowEachOther(t *testing.T) {
 	t.Parallel()
 	ctx, b := t.Context(), newBureau(t)
-	e := b.entry(t, "128.9", "129.1")
+	b.rate(t, "128.9", "129.1")
+	fed := b.fed(t, "128.9", "129.1")
+	b.time.advance(time.Second)
+	e := b.entry(t, "128.8", "129.1")
 	first := twice(t, func(a, b exchange.FXRate) bool { return a.ID == b.ID && a.StaleAt.Equal(b.StaleAt) },
 		func() (exchange.FXRate, error) { return b.EnterRate(ctx, e, b.admin) })
-	if first.Replaces != uuid.Nil || !first.ValidFrom.Equal(b.time.now()) || !first.StaleAt.Equal(b.time.now().Add(time.Hour)) {
+	if first.Replaces != fed.ID || !first.ValidFrom.Equal(b.time.now()) || !first.StaleAt.Equal(b.time.now().Add(time.Hour)) {
 		t.Errorf("entered %+v", first)
 	}
 	same := b.entry(t, "129", "129.2")
@@ -115,7 +127,7 @@ func TestRatesFollowEachOther(t *testing.T) {
 		t.Errorf("the second follows %s", second.Replaces)
 	}
 	list, total, err := b.FXRates(ctx, store.RateFilter{Base: money.USDT}, store.Page{Number: 1, Size: 10})
-	if err != nil || total != 2 || list[0].ID != second.ID || !list[1].ReplacedAt.Equal(second.ValidFrom) || list[1].InForce(b.time.now()) || !list[0].InForce(b.time.now()) {
+	if err != nil || total != 4 || list[0].ID != second.ID || !list[1].ReplacedAt.Equal(second.ValidFrom) || list[1].InForce(b.time.now()) || !list[0].InForce(b.time.now()) {
 		t.Errorf("listed %+v, %v", list, err)
 	}
 	e.ID = second.ID
@@ -125,13 +137,12 @@ func TestRatesFollowEachOther(t *testing.T) {
 	if got := b.events(t, second.ID); !slices.Equal(got, []string{"fx_rate.entered"}) {
 		t.Errorf("events %v", got)
 	}
-	if log, err := b.AuditRecords(ctx, store.AuditFilter{Action: "fx_rate.entered"}, 9); err != nil || len(log) != 2 || log[0].Actor != b.admin.ActorName() {
+	if log, err := b.AuditRecords(ctx, store.AuditFilter{Action: "fx_rate.entered"}, 9); err != nil || len(log) != 4 || log[1].Actor != b.admin.ActorName() {
 		t.Errorf("audited %v, %v", log, err)
 	}
 }
 
-// D12, B8: one person neither enters a rate far from the market at once nor walks there in steps. Two officers may; a source
-// may not jump.
+// D12, B8: one person's rate is near the one that a source gave within the hour. Two officers may enter any; a source may not jump.
 func TestB8RatesThatStrayTakeTwoOfficers(t *testing.T) {
 	t.Parallel()
 	ctx, b := t.Context(), newBureau(t)
@@ -139,39 +150,68 @@ func TestB8RatesThatStrayTakeTwoOfficers(t *testing.T) {
 	feed.Source = "bank"
 	_, err := b.EnterRate(ctx, feed, exchange.System("rates"))
 	wantFault(t, err, exchange.CodeStateConflict) // there is nothing to hold it against
-	b.rate(t, "129", "129")
-	b.rate(t, "135", "135.2") // 4.8 % up
-	b.time.advance(time.Second)
-	for bid, ask := range map[string]string{"141": "141.5", "136": "137", "100": "101"} {
-		if _, err = b.EnterRate(ctx, b.entry(t, bid, ask), b.admin); !errors.Is(err, exchange.ErrRateStrays) || exchange.CodeOf(err) != exchange.CodeLimitReached {
+	alone := func(bid, ask string, want bool) {
+		t.Helper()
+		b.time.advance(time.Second)
+		_, err := b.EnterRate(ctx, b.entry(t, bid, ask), b.admin)
+		if want != (err == nil) || err != nil && (!errors.Is(err, exchange.ErrRateStrays) || exchange.CodeOf(err) != exchange.CodeLimitReached) {
 			t.Errorf("one person enters %s: %v", bid, err)
 		}
 	}
+	alone("129", "129", false) // the first one
+	b.rate(t, "129", "129")
+	alone("129", "129", false) // there is no source
+	b.fed(t, "130", "131")
+	alone("132.6", "133.62", true) // 2 % up
+	alone("132.61", "133.62", false)
+	alone("133.2", "133.3", false) // nor in steps
+	alone("127.4", "128.39", true)
+	alone("127.4", "128.37", false)
+	b.time.advance(time.Hour - 6*time.Second)
+	alone("130", "131", true)
+	alone("130", "131", false) // the source is silent
 	far := b.entry(t, "141", "141.5")
 	far.Source = "bank"
 	_, err = b.EnterRate(ctx, far, exchange.System("rates"))
-	if err != nil {
-		t.Errorf("a source follows the market: %v", err)
-	}
-	far.ID, far.Bid, far.Ask = storetest.NewID(t), decimal.RequireFromString("150"), decimal.RequireFromString("151")
-	b.time.advance(time.Second)
-	_, err = b.EnterRate(ctx, far, exchange.System("rates"))
 	wantFault(t, err, exchange.CodeInvalid)
+	b.time.advance(time.Second)
 	far.Source = exchange.RateSourceAdmin
 	agreedRate(t, b.Store, far, b.admin)
-	b.rate(t, "157", "157.5")
+	alone("141", "141.5", false)
+	b.fed(t, "147", "148")
 	_, err = storetest.Owner(t, b.Store).ExecContext(ctx, `INSERT INTO fx_rates (id, base, quote, bid, ask, source, valid_from, stale_at, replaces, jump_confirmed, created_by, created_at)
-		SELECT gen_random_uuid(), base, quote, 1, 1, source, valid_from + interval '1 second', stale_at + interval '1 second', id, true, created_by, created_at + interval '1 second'
-		FROM fx_rates ORDER BY valid_from DESC LIMIT 1`)
+		SELECT gen_random_uuid(), base, quote, 1, 1, 'admin', valid_from + interval '1 second', stale_at + interval '1 second', id, true, (SELECT id FROM users WHERE role = 'admin' LIMIT 1),
+		created_at + interval '1 second' FROM fx_rates ORDER BY valid_from DESC LIMIT 1`)
 	if sqlState(err) != "KV006" {
 		t.Errorf("a rate that nobody agreed: %v", err)
 	}
+}
+
+// A payment counts at the higher of the rate in force and the value that two officers agreed; what came with the schema is no
+// agreement.
+func TestPaymentsCountAtTheHigherValue(t *testing.T) {
+	t.Parallel()
+	ctx, b := t.Context(), newBureau(t)
+	counts := func(want string) {
+		t.Helper()
+		if got, err := b.ValueOf(ctx, usdt("100")); err != nil || got.String() != want {
+			t.Errorf("100 USDT count as %s, want %s, %v", got, want, err)
+		}
+	}
+	counts("15000.00") // there is only the value of the schema
+	b.rate(t, "129", "131")
+	counts("13000.00")
+	storetest.AgreeValuations(t, b.Store)
+	counts("15000.00")
+	b.rate(t, "151", "153")
+	counts("15200.00")
 }
 
 func TestRaceRatesFollowOneLine(t *testing.T) {
 	t.Parallel()
 	b := newBureau(t)
 	b.rate(t, "129", "129")
+	b.fed(t, "129", "129")
 	b.time.advance(time.Minute)
 	entries := make([]store.RateEntry, 8)
 	for i := range entries {
@@ -266,7 +306,8 @@ func TestDatabaseGuardsPricing(t *testing.T) {
 	t.Parallel()
 	ctx, b := t.Context(), newBureau(t)
 	customer := storetest.PrincipalOf(storetest.User(t, b.Store, exchange.RoleCustomer))
-	r := b.rate(t, "129", "130")
+	b.rate(t, "129", "130")
+	r := b.fed(t, "129", "130")
 	b.fees(t, "0.5", 20, 50)
 	q, err := b.OpenQuote(ctx, store.QuoteRequest{ID: storetest.NewID(t), Purpose: exchange.QuoteForTransfer, Side: exchange.QuoteBuy, Amount: usdt("10")}, customer)
 	if err != nil {
@@ -276,7 +317,7 @@ func TestDatabaseGuardsPricing(t *testing.T) {
 	admin := b.admin.UserID.String()
 	rates := func(bid, from, replaces, source, by string) string {
 		return `INSERT INTO fx_rates SELECT gen_random_uuid(), base, quote, ` + bid + `, ` + bid + `, ` + source + `, ` + from + `, stale_at, ` + replaces +
-			`, false, ` + by + `, created_at + interval '10 s' FROM fx_rates`
+			`, false, ` + by + `, created_at + interval '10 s' FROM fx_rates ORDER BY valid_from DESC LIMIT 1`
 	}
 	copied := func(columns, values string) string {
 		return `INSERT INTO fx_quotes (id, owner_id, purpose, side, asset, amount, fiat_currency, rate_id, bid, ask, rate_source, rate_valid_from, rate_stale_at,
@@ -299,7 +340,7 @@ func TestDatabaseGuardsPricing(t *testing.T) {
 		rates("129", "valid_from - interval '1 s'", "id", "source", "created_by"):                                                     "KV002",
 		rates("136", "valid_from + interval '1 s'", "id", "source", "created_by"):                                                     "KV002",
 		rates("'NaN'", "valid_from + interval '1 s'", "id", "source", "created_by"):                                                   "KV002",
-		rates("129", "valid_from + interval '1 s'", "id", "'bank'", "created_by"):                                                     "23514",
+		rates("129", "valid_from + interval '1 s'", "id", "'bank'", "'"+admin+"'"):                                                    "23514",
 		strings.Replace(rates("129", "valid_from", "NULL", "'bank'", "NULL"), "base, quote,", "'ETH', quote,", 1):                     "KV002",
 		copied(strings.Replace(terms, "bid", "bid + 1", 1), charges):                                                                  "KV002",
 		copied(strings.Replace(terms, "rate_stale_at", "rate_stale_at + interval '1 s'", 1), charges):                                 "KV002",
@@ -311,7 +352,7 @@ func TestDatabaseGuardsPricing(t *testing.T) {
 			t.Errorf("%s: %v, want %s", query, err, want)
 		}
 	}
-	if _, err := db.ExecContext(ctx, rates("129", "valid_from + interval '1 s'", "id", "source", "'"+admin+"'")); err != nil {
+	if _, err := db.ExecContext(ctx, rates("129", "valid_from + interval '1 s'", "id", "'admin'", "'"+admin+"'")); err != nil {
 		t.Errorf("a rate as it should be: %v", err)
 	}
 	if _, err := db.ExecContext(ctx, copied(terms, charges)); err != nil {

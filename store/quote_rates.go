@@ -39,9 +39,8 @@ const readRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.id = $1`
 
 const lastRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.base = $1 AND r.quote = $2 ORDER BY r.valid_from DESC LIMIT 1`
 
-// anchorRate is the last rate of a pair that a source gave, that two officers agreed, or that was the first.
-const anchorRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.base = $1 AND r.quote = $2 AND (r.source <> 'admin' OR r.jump_confirmed OR r.replaces IS NULL)
-ORDER BY r.valid_from DESC LIMIT 1`
+// sourceRate is the last rate of a pair that a source gave.
+const sourceRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.base = $1 AND r.quote = $2 AND r.source <> 'admin' ORDER BY r.valid_from DESC LIMIT 1`
 
 // lockRates serialises additions to the rates of a pair; a read after it sees the newest rate.
 const lockRates = `SELECT pg_advisory_xact_lock(hashtextextended('kivuko fx rates ' || $1::text || ' ' || $2::text, 0))`
@@ -64,8 +63,8 @@ func (s *Store) EnterSourcedRate(ctx context.Context, rate exchange.FXRate) erro
 }
 
 // EnterRate stores a rate as the newest of its pair. CodeInvalid names the wrong field. One person's rate must stay
-// within exchange.MaxRateJump of the last that a source gave or two officers agreed, however many steps it takes:
-// otherwise CodeLimitReached with the cause ErrRateStrays, and ProposeRate asks a second officer. A source can't enter
+// within exchange.MaxManualStray of the last that a source gave, within exchange.SourceSilence: otherwise, and while there is no
+// source, CodeLimitReached with the cause ErrRateStrays, and ProposeRate asks a second officer. A source can't enter
 // the first rate of a pair (CodeStateConflict), because there is nothing to compare it with. A
 // repeated call with the same id returns the existing rate.
 func (s *Store) EnterRate(ctx context.Context, e RateEntry, by exchange.Principal) (exchange.FXRate, error) {
@@ -112,11 +111,16 @@ func (t unitTx) enterRate(ctx context.Context, e RateEntry, by exchange.Principa
 	}
 	switch {
 	case len(found) > 0:
-		if err := t.followRate(ctx, &r, found[0]); err != nil {
+		if err := followRate(&r, found[0]); err != nil {
 			return r, err
 		}
 	case r.Source != exchange.RateSourceAdmin:
-		return r, exchange.Errorf(exchange.CodeStateConflict, "An admin must enter the first rate of %s in %s.", r.Base, r.Quote)
+		return r, exchange.Errorf(exchange.CodeStateConflict, "Two officers must agree the first rate of %s in %s.", r.Base, r.Quote)
+	}
+	if r.Source == exchange.RateSourceAdmin && !r.JumpConfirmed {
+		if err := t.nearSource(ctx, r); err != nil {
+			return r, err
+		}
 	}
 	err := t.One(ctx, insertRate, r.ID, r.Base, r.Quote, r.Bid, r.Ask, r.Source, r.ValidFrom, r.StaleAt, nullID(r.Replaces), r.JumpConfirmed,
 		nullID(r.CreatedBy), r.CreatedAt)
@@ -126,28 +130,32 @@ func (t unitTx) enterRate(ctx context.Context, e RateEntry, by exchange.Principa
 	return r, t.record(ctx, auditEvent{by: by, object: "fx_rate", id: r.ID, name: "fx_rate.entered", after: rateSnapshot(r)})
 }
 
-// followRate makes a rate the successor of the last one of its pair, or refuses it.
-func (t unitTx) followRate(ctx context.Context, r *exchange.FXRate, last exchange.FXRate) error {
+// followRate makes a rate the successor of the last one of its pair. It refuses one that is not newer, and a jump of the source.
+func followRate(r *exchange.FXRate, last exchange.FXRate) error {
 	r.Replaces = last.ID
 	if err := require(r.ValidFrom.After(last.ValidFrom), "/valid_from", exchange.RateNotNewer,
-		"must be later than the last rate's, "+last.ValidFrom.Format(time.RFC3339Nano)); err != nil || r.JumpConfirmed {
+		"must be later than the last rate's, "+last.ValidFrom.Format(time.RFC3339Nano)); err != nil || r.Source == exchange.RateSourceAdmin {
 		return err
 	}
-	from := last
-	if r.Source == exchange.RateSourceAdmin {
-		if err := t.Get(ctx, &from, anchorRate, r.Base, r.Quote); err != nil {
-			return err
-		}
+	jump := r.Jump(last)
+	return require(jump <= exchange.MaxRateJump, "/bid", "jump", fmt.Sprintf("lies %s from the rate %s (bid %s, ask %s); two officers must agree to more than %s",
+		exchange.Percent(jump), last.ID, last.Bid, last.Ask, exchange.Percent(exchange.MaxRateJump)))
+}
+
+// nearSource refuses a rate of one person that strays from the source's, or that there is no source to hold against.
+func (t unitTx) nearSource(ctx context.Context, r exchange.FXRate) error {
+	var found []exchange.FXRate
+	if err := t.All(ctx, &found, sourceRate, r.Base, r.Quote); err != nil {
+		return err
 	}
-	jump := r.Jump(from)
-	if jump <= exchange.MaxRateJump {
-		return nil
+	if len(found) == 0 || found[0].ValidFrom.Before(r.CreatedAt.Add(-exchange.SourceSilence)) {
+		return exchange.Wrap(exchange.CodeLimitReached, exchange.ErrRateStrays, "No source has given a rate of %s within an hour. A second officer has to confirm this one.", r.Base)
 	}
-	what := fmt.Sprintf("lies %s from the rate %s (bid %s, ask %s)", exchange.Percent(jump), from.ID, from.Bid, from.Ask)
-	if r.Source != exchange.RateSourceAdmin {
-		return require(false, "/bid", "jump", what+"; more than "+exchange.Percent(exchange.MaxRateJump)+" must be entered by an admin")
+	if stray := r.Jump(found[0]); stray > exchange.MaxManualStray {
+		return exchange.Wrap(exchange.CodeLimitReached, exchange.ErrRateStrays, "The rate lies %s from the source's (bid %s, ask %s). A second officer has to confirm it.",
+			exchange.Percent(stray), found[0].Bid, found[0].Ask)
 	}
-	return exchange.Wrap(exchange.CodeLimitReached, exchange.ErrRateStrays, "The rate %s. A second officer has to confirm it.", what)
+	return nil
 }
 
 // RateFilter narrows a list of rates.

@@ -237,17 +237,17 @@ func (s *Store) RoleLimits(ctx context.Context) (map[exchange.Role]exchange.Spen
 	return all, nil
 }
 
-const readValuation = `SELECT asset, rate, set_by, set_at FROM valuations WHERE asset = $1`
+const readValuation = `SELECT asset, rate, agreed, set_by, set_at FROM valuations WHERE asset = $1`
 
-const readValuations = `SELECT asset, rate, set_by, set_at FROM valuations ORDER BY asset`
+const readValuations = `SELECT asset, rate, agreed, set_by, set_at FROM valuations ORDER BY asset`
 
 // Valuations reads the valuations of the stablecoins.
 func (s *Store) Valuations(ctx context.Context) ([]exchange.Valuation, error) {
 	return readAll[exchange.Valuation](ctx, s.db, "valuation", readValuations)
 }
 
-// valueOf is the value of an amount for limits, and the rate used: the newest FX rate if it is fresh, otherwise the
-// entered valuation.
+// valueOf is the value of an amount for limits, and the rate used: the higher of the newest FX rate, if it is fresh, and the value
+// that two officers agreed; without a fresh rate the entered valuation.
 func (t unitTx) valueOf(ctx context.Context, m money.Amount) (money.Amount, decimal.Decimal, error) {
 	var rows []exchange.Valuation
 	if err := t.All(ctx, &rows, readValuation, m.Asset()); err != nil {
@@ -267,7 +267,7 @@ func (t unitTx) valueOf(ctx context.Context, m money.Amount) (money.Amount, deci
 	}
 	v := exchange.Valuation{Asset: m.Asset(), Rate: entered.Rate}
 	if fresh {
-		v.Rate = market.Valuation(entered.Rate)
+		v.Rate = market.Valuation(entered.Rate, entered.Agreed)
 	}
 	return v.Value(m), v.Rate, nil
 }

@@ -23,13 +23,7 @@ func TestPruneEndsQuotes(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	s := storetest.Open(t, storetest.URL(t), store.Options{Now: func() time.Time { return now }})
 	owner := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleCustomer))
-	_, err := s.EnterRate(ctx, store.RateEntry{
-		ID: storetest.NewID(t), Base: money.USDT, Quote: money.KES, Bid: decimal.New(129, 0), Ask: decimal.New(129, 0), Source: exchange.RateSourceAdmin,
-		Life: time.Hour,
-	}, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Rate(t, s, store.RateEntry{Base: money.USDT, Bid: decimal.New(129, 0), Ask: decimal.New(129, 0), Life: time.Hour})
 	q, err := s.OpenQuote(ctx, store.QuoteRequest{
 		ID: storetest.NewID(t), Purpose: exchange.QuoteForTransfer, Side: exchange.QuoteSell, Amount: money.Must(money.USDT, "1"),
 	}, owner)
@@ -62,7 +56,6 @@ func TestPullRates(t *testing.T) {
 	t.Parallel()
 	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
 	s := storetest.Open(t, storetest.URL(t), store.Options{Now: func() time.Time { return now }})
-	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
 	source := &feed{}
 	pull := func() (activities.PulledRates, error) {
 		t.Helper()
@@ -83,13 +76,8 @@ func TestPullRates(t *testing.T) {
 			Base: base, Quote: money.KES, Bid: decimal.RequireFromString(bid), Ask: decimal.RequireFromString(ask), ValidFrom: now.Add(-age),
 		}
 	}
-	_, err := s.EnterRate(ctx, store.RateEntry{
-		ID: storetest.NewID(t), Base: money.USDT, Quote: money.KES, Bid: decimal.New(129, 0), Ask: decimal.New(129, 0), Source: exchange.RateSourceAdmin,
-		ValidFrom: now.Add(-2 * time.Hour), Life: 3 * time.Hour,
-	}, admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Rate(t, s, store.RateEntry{Base: money.USDT, Bid: decimal.New(129, 0), Ask: decimal.New(129, 0)})
+	now = now.Add(2 * time.Hour)
 	for _, c := range []struct {
 		name   string
 		broken int

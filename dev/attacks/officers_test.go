@@ -230,31 +230,24 @@ func TestD12_OneAdminLoosens(t *testing.T) {
 	w.got(t, to, "1.5")
 }
 
-// B8: one admin moved the price by five steps of 4.8 %, and a fixed fee of 986 was in force at once. Now the steps count together,
-// a second officer agrees to fees, and a transfer names the highest that its sender pays.
+// B8: one admin moved the price by five steps of 4.8 %, and a fixed fee of 986 was in force at once. Now a rate of one person is near
+// the source's, and without a source takes two; a second officer agrees to fees, and a transfer names the highest that its sender
+// pays.
 func TestB8_OneAdminMovesPricesAndFees(t *testing.T) {
 	w := openBeside(t)
 	admin := w.Admin(t)
-	enter := func(mid string) (waits testbed.Waits) {
-		t.Helper()
+	for _, mid := range []string{"129", "129.1", "135.1"} {
+		var waits testbed.Waits
 		if err := admin.Post(t.Context(), auth+"/pricing/fx-rates", testbed.Key(), map[string]any{"base": "USDC", "mid": mid}, &waits); err != nil {
 			t.Fatal(err)
 		}
-		return waits
-	}
-	alone := 0
-	var last testbed.Waits
-	for _, mid := range []string{"129", "135.1", "141.5", "148.2", "155.3", "162.7"} {
-		if last = enter(mid); len(last.Changes) == 0 {
-			alone++
+		if len(waits.Changes) != 1 {
+			t.Errorf("one admin entered %s", mid)
 		}
 	}
-	if alone != 2 || len(last.Changes) != 1 {
-		t.Errorf("one admin entered the first rate and %d steps", alone-1)
-	}
-	var in string
-	if err := w.DB.QueryRowContext(t.Context(), `SELECT trim_scale(ask) FROM fx_rates WHERE base = 'USDC' ORDER BY valid_from DESC LIMIT 1`).Scan(&in); err != nil || in != "135.1" {
-		t.Errorf("the rate in force is %s, %v", in, err)
+	var entered int
+	if err := w.DB.QueryRowContext(t.Context(), `SELECT count(*) FROM fx_rates WHERE base = 'USDC'`).Scan(&entered); err != nil || entered != 0 {
+		t.Errorf("%d rates are in force, %v", entered, err)
 	}
 
 	var fee testbed.Waits

@@ -8,6 +8,7 @@ import (
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
+	"kivuko/dev/testbed"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -123,9 +124,11 @@ func (w *harness) letSend(t *testing.T) {
 func (w *harness) rate(t *testing.T, mid string) {
 	t.Helper()
 	in := map[string]any{"base": "USDT", "quote": "KES", "mid": mid}
-	if err := w.admin(t).Post(t.Context(), "/api/v1/auth/pricing/fx-rates", uuid.NewString(), in, nil); err != nil {
+	var waits testbed.Waits
+	if err := w.admin(t).Post(t.Context(), "/api/v1/auth/pricing/fx-rates", uuid.NewString(), in, &waits); err != nil {
 		t.Fatal(err)
 	}
+	w.testbed.Agree(t, waits)
 	// The house buys only at rates near its valuation. A valuation below the first one needs a second approval.
 	w.houseLimits(t, map[string]any{"valuations": map[string]any{"USDT": "149"}})
 }

@@ -75,18 +75,19 @@ func (w *harness) priced(ctx context.Context) error {
 	if err := w.db.QueryRowContext(ctx, `SELECT id FROM countries WHERE alpha2_code = $1`, senderCountry).Scan(&country); err != nil {
 		return err
 	}
-	var waits struct {
+	type pending struct {
 		Changes []struct {
 			ID uuid.UUID `json:"id"`
 		} `json:"changes"`
 	}
+	var worths, rates pending
 	err := w.insist(ctx, stack.AdminEmail, func(ctx context.Context, c *client.Client) error {
 		worth := map[string]any{"valuations": map[string]any{"USDT": valuation}}
-		if err := c.Do(ctx, http.MethodPatch, "/api/v1/auth/limits", "", worth, &waits); err != nil {
+		if err := c.Do(ctx, http.MethodPatch, "/api/v1/auth/limits", "", worth, &worths); err != nil {
 			return err
 		}
 		in := map[string]any{"base": money.USDT, "quote": money.KES, "mid": rate}
-		if err := c.Post(ctx, "/api/v1/auth/pricing/fx-rates", newKey(), in, nil); err != nil {
+		if err := c.Post(ctx, "/api/v1/auth/pricing/fx-rates", newKey(), in, &rates); err != nil {
 			return err
 		}
 		return c.Do(ctx, http.MethodPatch, "/api/v1/auth/countries/"+country.String(), "", map[string]any{"is_active": true}, nil)
@@ -95,7 +96,7 @@ func (w *harness) priced(ctx context.Context) error {
 		return err
 	}
 	return w.insist(ctx, secondEmail, func(ctx context.Context, c *client.Client) error {
-		for _, change := range waits.Changes {
+		for _, change := range append(worths.Changes, rates.Changes...) {
 			if err := c.Decide(ctx, "/api/v1/auth/approvals/changes/"+change.ID.String()+"/confirm", newKey(), nil, nil); err != nil {
 				return err
 			}

@@ -10,7 +10,8 @@ BEGIN
             AND w.address = NEW.to_address AND w.owner_id IS NOT DISTINCT FROM NEW.recipient_id) THEN
         RAISE EXCEPTION 'transfer % leaves our custody and is called internal', NEW.id USING ERRCODE = 'KV002';
     END IF;
-    IF NEW.value < NEW.amount * NEW.rate OR coalesce(NEW.rate < 0.8 * reference_rate(NEW.asset, NEW.created_at), true) THEN
+    IF NEW.value < NEW.amount * NEW.rate OR coalesce(NEW.rate < 0.8 * reference_rate(NEW.asset, NEW.created_at), true)
+        OR NEW.rate < (SELECT v.agreed FROM valuations v WHERE v.asset = NEW.asset) THEN
         RAISE EXCEPTION 'transfer % has a value below that of its amount', NEW.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
