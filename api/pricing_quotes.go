@@ -147,10 +147,12 @@ func (s *server) indicativePrice(c *call) error {
 	if q.oneOf("amount_side", amountSides...) == string(exchange.AmountFiat) {
 		given = money.KES
 	}
-	if m := q.amount("amount", given); m != nil {
-		r.Amount = *m
-	} else if !q.given("amount") {
+	if !q.given("amount") {
 		q.fail("amount", "required", "is required")
+	} else if given.Valid() {
+		if m := q.amount("amount", given); m != nil {
+			r.Amount = *m
+		}
 	}
 	if err := q.done(); err != nil {
 		return err

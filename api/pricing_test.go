@@ -238,6 +238,7 @@ func TestQuotesOfTheDesk(t *testing.T) {
 	fees := map[string]any{"scope": "otc_deposit", "fixed": "50", "basis_points": 100, "spread_basis_points": 50}
 	e.agree(e.do(post, profilesPath, fees, admin.auth()).want(http.StatusAccepted), e.person(exchange.RoleTreasury))
 	e.do(get, indicative, nil, merchant.auth()).blames("query/purpose required", "query/asset required", "query/amount required")
+	e.do(get, indicative+"?purpose=otc_deposit&amount=0.5&asset=bogus", nil, merchant.auth()).blames("query/asset enum")
 	e.do(get, indicative+"?purpose=otc_deposit&asset=USDT&amount=0.5&amount_side=coins", nil, merchant.auth()).blames("query/amount_side enum")
 	const terms = "?purpose=otc_deposit&asset=USDT&amount=10000&amount_side=fiat&offer_type=SELL&network=tron&method=bank"
 	said := e.do(get, indicative+terms, nil, merchant.auth()).want(http.StatusOK).object()
