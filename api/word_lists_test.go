@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -54,6 +55,42 @@ func TestWordsOfTheContract(t *testing.T) {
 		for _, op := range item.Operations() {
 			eachPart(op, func(part string, s *openapi3.SchemaRef) { check(op.OperationID+" "+part, s) })
 		}
+	}
+}
+
+// A list of values that lacks null refuses it, whatever the type says.
+func TestListsOfValuesHaveTheNullOfTheirType(t *testing.T) {
+	raw, err := Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	var walk func(at string, node any)
+	walk = func(at string, node any) {
+		switch node := node.(type) {
+		case map[string]any:
+			types, _ := node["type"].([]any)
+			if list, given := node["enum"].([]any); given && slices.Contains(types, any("null")) {
+				if seen++; !slices.Contains(list, nil) {
+					t.Errorf("%s may be null by its type and not by its list", at)
+				}
+			}
+			for name, inner := range node {
+				walk(at+"/"+name, inner)
+			}
+		case []any:
+			for _, inner := range node {
+				walk(at, inner)
+			}
+		}
+	}
+	walk("", tree)
+	if seen < 20 {
+		t.Errorf("only %d lists may be null", seen)
 	}
 }
 

@@ -343,6 +343,9 @@ func payloadType(f exchange.EventField) (kind, more string) {
 	}
 	if len(f.Words) > 0 {
 		words := each(f.Words, func(w string) string { return cmp.Or(w, "''") })
+		if f.Nullable { // a list without null refuses it, whatever type says
+			words = append(words, "null")
+		}
 		return "string", ", enum: [" + strings.Join(words, ", ") + "]"
 	}
 	return "string", ""
