@@ -169,6 +169,7 @@ var payloadOf = map[string]string{
 	"bank_day":                   "id day is_open name",
 	"bank_statement":             "id bank_account_id file_id reference from_day to_day opening_balance closing_balance lines new_lines status ledger? difference? unexplained? version",
 	"bank_line":                  "id bank_account_id statement_id reference side amount currency value_date status object_type? object_id? matched_by? version",
+	"journal_entry":              "id kind bank_account_id? float_account? amount currency value_date statement_line_id? file_id? corrects? note proposed_by confirmed_by",
 	"otc_destination":            "id merchant_id kind network? status created_by confirmed_by? removed_by? version",
 	"freeze":                     "id note pulled_by",
 	"bank_confirmation":          "id order_id officer_id amount currency reference paid_on",
