@@ -177,9 +177,9 @@ func (e *env) denied() uuid.UUID {
 }
 
 // rate enters a rate of USDT by two officers, a moment after the last one.
-func (e *env) rate(bid, ask string) exchange.FXRate {
+func (e *env) rate(bid, ask string) {
 	e.t.Helper()
-	return storetest.Rate(e.t, e.store, store.RateEntry{Base: money.USDT, Bid: decimal.RequireFromString(bid), Ask: decimal.RequireFromString(ask)})
+	storetest.Rate(e.t, e.store, store.RateEntry{Base: money.USDT, Bid: decimal.RequireFromString(bid), Ask: decimal.RequireFromString(ask)})
 }
 
 // fed enters a rate of the source.

@@ -126,8 +126,10 @@ func TestCanonicalQuote2(t *testing.T) {
 		Terms: exchange.QuoteTerms{
 			Purpose: exchange.QuoteForDeposit, Side: exchange.QuoteBuy, Given: kesCents(1300_00), Network: exchange.Tron, Method: exchange.FeeByBank,
 			Formula: exchange.QuoteFormula2, Profile: exchange.ZeroProfile(exchange.FeeDeposit, money.USDT),
-			Rate: exchange.FXRate{ID: id, Base: money.USDT, Quote: money.KES, Bid: decimal.RequireFromString("130"), Ask: decimal.RequireFromString("130"),
-				Source: "admin", ValidFrom: noon, StaleAt: noon},
+			Rate: exchange.FXRate{
+				ID: id, Base: money.USDT, Quote: money.KES, Bid: decimal.RequireFromString("130"), Ask: decimal.RequireFromString("130"),
+				Source: "admin", ValidFrom: noon, StaleAt: noon,
+			},
 		},
 	}
 	var err error

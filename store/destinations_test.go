@@ -18,9 +18,9 @@ type merchants struct {
 	masterUser, agentUser exchange.User
 }
 
-func newMerchants(t *testing.T, o store.Options) merchants {
+func newMerchants(t *testing.T) merchants {
 	t.Helper()
-	s := storetest.Open(t, storetest.URL(t), o)
+	s := storetest.New(t)
 	m := merchants{s: s, masterUser: storetest.User(t, s, exchange.RoleVendor)}
 	m.agentUser = storetest.Subvendor(t, s, m.masterUser)
 	m.master, m.agent = storetest.PrincipalOf(m.masterUser), storetest.PrincipalOf(m.agentUser)
@@ -70,7 +70,7 @@ func (m merchants) confirm(t *testing.T, d exchange.Destination) exchange.Destin
 // A subvendor saves a destination, and the master merchant alone confirms it. It rests for a day from then on.
 func TestDestinationsAreConfirmedByTheMasterMerchant(t *testing.T) {
 	t.Parallel()
-	m := newMerchants(t, store.Options{})
+	m := newMerchants(t)
 	d := m.add(t, m.bank(t, "0100200300"), m.agent)
 	if d.Status != exchange.DestinationUnconfirmed || !d.RestsUntil.IsZero() || d.CreatedBy != m.agent.UserID || d.WaitsFor(time.Now()) != exchange.WaitConfirmation {
 		t.Fatalf("saved %+v", d)
@@ -102,7 +102,7 @@ func TestDestinationsAreConfirmedByTheMasterMerchant(t *testing.T) {
 // A removed destination stays removed; the same one saved anew has to be confirmed and rests anew.
 func TestRemovedDestinationsRestAnew(t *testing.T) {
 	t.Parallel()
-	m := newMerchants(t, store.Options{})
+	m := newMerchants(t)
 	number := storetest.NewPhone()
 	d := m.confirm(t, m.add(t, m.phone(t, number), m.master))
 	for _, by := range []exchange.Principal{m.rival, m.officer} { // staff may not, but for admins
@@ -140,7 +140,7 @@ func TestRemovedDestinationsRestAnew(t *testing.T) {
 // The house's own addresses are nobody's destination; wallets of others in our custody may be.
 func TestDestinationsAreNotTheHouses(t *testing.T) {
 	t.Parallel()
-	m := newMerchants(t, store.Options{})
+	m := newMerchants(t)
 	house := storetest.TreasuryWallet(t, m.s, exchange.Tron)
 	_, err := m.s.AddDestination(t.Context(), m.address(t, house.Address), m.master)
 	wantFault(t, err, exchange.CodeInvalid)
@@ -152,7 +152,7 @@ func TestDestinationsAreNotTheHouses(t *testing.T) {
 // A merchant has at most so many destinations; removed ones don't count.
 func TestDestinationsHaveALimit(t *testing.T) {
 	t.Parallel()
-	m := newMerchants(t, store.Options{})
+	m := newMerchants(t)
 	storetest.Exec(t, m.s, `INSERT INTO otc_destinations (id, merchant_id, kind, label, phone, status, created_by, created_at, updated_at)
 		SELECT gen_random_uuid(), $1, 'phone', '', '2547' || lpad(n::text, 8, '0'), 'unconfirmed', $1, now(), now() FROM generate_series(1, $2) n`,
 		m.master.UserID, exchange.MaxDestinations)
@@ -171,7 +171,7 @@ func TestDestinationsHaveALimit(t *testing.T) {
 // The database itself lets nobody confirm a destination but its master merchant, at no other time than now, and changes none.
 func TestDestinationsAreGuardedByTheDatabase(t *testing.T) {
 	t.Parallel()
-	m := newMerchants(t, store.Options{})
+	m := newMerchants(t)
 	saved, confirmed := m.add(t, m.phone(t, storetest.NewPhone()), m.agent), m.confirm(t, m.add(t, m.bank(t, "77"), m.master))
 	const confirm = `UPDATE otc_destinations SET status = 'confirmed', confirmed_by = $2, confirmed_at = now() - interval '2 days' WHERE id = $1`
 	const save = `INSERT INTO otc_destinations (id, merchant_id, kind, label, phone, status, created_by, created_at, updated_at) VALUES ($1, $2, 'phone', '', '254799999999', 'unconfirmed', $3, now(), now())`
@@ -216,7 +216,7 @@ func TestDestinationsAreGuardedByTheDatabase(t *testing.T) {
 // known, and neither is that of another merchant.
 func TestConfirmedDestinationsAreKnownToTransfers(t *testing.T) {
 	t.Parallel()
-	m := newMerchants(t, store.Options{})
+	m := newMerchants(t)
 	storetest.Exec(t, m.s, `UPDATE release_policy SET rest_seconds = 86400, rest_above = 1000`)
 	storetest.Deposit(t, m.s, m.wallet.ID, usdt("1000"))
 	p := purse{store: m.s, sender: m.masterUser, wallet: m.wallet}
