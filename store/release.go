@@ -3,11 +3,14 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"kivuko/exchange"
+	"kivuko/store/pg"
 )
 
 // Releases are the rule for all value that leaves (exchange.JudgeRelease). An object that value leaves for announces its
@@ -155,7 +158,11 @@ func (t unitTx) judge(ctx context.Context, purpose exchange.ReleasePurpose, obje
 	if v = exchange.JudgeRelease(f); v.Pass {
 		f.PassedAt = f.Now
 	}
-	return v, t.One(ctx, saveVerdict, id, v.Officers, nullTime(v.Until), nullTime(f.PassedAt))
+	err := t.One(ctx, saveVerdict, id, v.Officers, nullTime(v.Until), nullTime(f.PassedAt))
+	if pe, ok := errors.AsType[*pq.Error](err); ok && v.Pass && pe.Code == codeTwoOfficers {
+		err = errors.Join(pg.ErrLostRace, err) // another was announced since the facts were read, whose lock this one shares
+	}
+	return v, err
 }
 
 const endRelease = `UPDATE releases SET ended_at = $3 WHERE purpose = $1 AND object_id = $2 AND ended_at IS NULL`

@@ -124,6 +124,48 @@ func TestD3TransfersAtTheSameMoment(t *testing.T) {
 	wantTransfers(t, p.store)
 }
 
+// D3: what is announced between the judgement of a transfer and its release is judged with it, and is no refusal.
+func TestD3TransfersAnnouncedMeanwhileCount(t *testing.T) {
+	t.Parallel()
+	ctx, dsn := t.Context(), storetest.URL(t)
+	p := newPurseIn(t, storetest.Open(t, dsn, store.Options{}), "1000")
+	process := storetest.Open(t, dsn, store.Options{}) // another one, whose writes wait for none of the first's
+	p.without(t, "15000", "30000")
+	f, err := storetest.OpenTransfer(ctx, p.store, p.request(t, "40", elsewhere(t)), storetest.PrincipalOf(p.sender))
+	if err == nil {
+		f, err = p.store.AdvanceTransfer(ctx, f.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := storetest.Owner(t, p.store)
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, `SELECT FROM approval_rules WHERE object_type = 'transfer' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	judged := make(chan error, 1)
+	go func() {
+		var err error
+		f, err = p.store.RecordScreening(ctx, f.ID, clear1)
+		judged <- err
+	}()
+	waitsFor(t, db, judged)
+	if _, err := storetest.OpenTransfer(ctx, process, p.request(t, "90", elsewhere(t)), storetest.PrincipalOf(p.sender)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-judged; err != nil || f.Status != exchange.TransferPending || f.ApprovalsRequired != 1 {
+		t.Errorf("beside one that was announced meanwhile it is %s and needs %d, %v", f.Status, f.ApprovalsRequired, err)
+	}
+	wantTransfers(t, p.store)
+}
+
 // D3: a transfer counts from its opening, so that of two that are judged at the same moment at least one sees the other.
 func TestD3OpenedTransfersCount(t *testing.T) {
 	t.Parallel()

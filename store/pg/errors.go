@@ -81,10 +81,13 @@ func connectionLost(err error) bool {
 	return strings.Contains(text, "EOF") || strings.Contains(text, "connection reset") || strings.Contains(text, "sql: database is closed")
 }
 
+// ErrLostRace is joined to the refusal of what was decided before a concurrent transaction ended: it may be decided anew.
+var ErrLostRace = errors.New("lost a race")
+
 // LostRace reports whether a transaction failed only because of a concurrent one and may be repeated.
 func LostRace(err error) bool {
 	pe, ok := errors.AsType[*pq.Error](err)
-	return ok && (pe.Code == serializationFailure || pe.Code == deadlockDetected)
+	return errors.Is(err, ErrLostRace) || ok && (pe.Code == serializationFailure || pe.Code == deadlockDetected)
 }
 
 // Fatal reports whether a transaction can't go on after the error, even behind a savepoint.
