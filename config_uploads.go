@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"strings"
 
 	"github.com/google/uuid"
@@ -65,6 +66,9 @@ func (c Config) uploads() (*files.Store, error) {
 		return nil, err
 	}
 	self, err := os.Executable()
+	if err != nil { // where /proc is not mounted
+		self, err = exec.LookPath(os.Args[0])
+	}
 	if err != nil {
 		return nil, err
 	}

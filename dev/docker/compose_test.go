@@ -172,6 +172,7 @@ var secretsOf = map[string]*regexp.Regexp{
 	"payload_keys_chain":     regexp.MustCompile(`^worker-(tron|ethereum|solana)$`),
 	"payload_keys_signer":    regexp.MustCompile(`^signer-`),
 	"payload_keys_webhooks":  regexp.MustCompile(`^worker-webhooks$`),
+	"files_vault_token":      regexp.MustCompile(`^api$`),
 	"vault_token_tron":       regexp.MustCompile(`^signer-tron$`),
 	"vault_token_ethereum":   regexp.MustCompile(`^signer-ethereum$`),
 	"vault_token_solana":     regexp.MustCompile(`^signer-solana$`),

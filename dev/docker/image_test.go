@@ -203,7 +203,7 @@ func secretsFor(database string) map[string]string {
 		"payload_keys": payloadKeys("payload_keys_flows"), "token_keys": "k1:" + key("a1"), "peppers": "p1:" + key("b2"), "smtp_url": "smtps://kivuko:secret@mail.example:465", "sms_key": "secret", "audit_keys": "a1:" + key("a7"),
 		"momo_consumer_key": "key", "momo_consumer_secret": "secret", "momo_passkey": "pass", "momo_security_credential": "sealed",
 		"momo_callback_key": key("d4"), "momo_standing_token": key("e5"), "tron_api_key": "", "ethereum_nodes": "https://127.0.0.1:1/key",
-		"solana_nodes": "https://127.0.0.1:1/key", "screening_token": "token", "rates_token": "token", "vault_token": "token", "webhook_keys": "w1:" + key("f6"),
+		"solana_nodes": "https://127.0.0.1:1/key", "screening_token": "token", "rates_token": "token", "vault_token": "token", "files_vault_token": "token", "webhook_keys": "w1:" + key("f6"),
 	}
 }
 
@@ -366,7 +366,11 @@ func checkDeployment(t *testing.T, c container) {
 		t.Errorf("the API serves with the role of the flows: %v: %s", err, said)
 	}
 	c.mountSecrets(t, secretsFor(as("api")))
-	serve(t, c, environment(services["api"]))
+	env, trusted := environment(services["api"]), "/run/trusted.pem"
+	keys, certificate := vault(t)
+	env["KIVUKO_FILES_MASTER_KEY"], env["SSL_CERT_FILE"] = keys, trusted
+	c.mount(t, trusted, certificate)
+	serve(t, c, env)
 }
 
 // serve runs the API until it answers, runs the health check, and stops it.
