@@ -1,7 +1,9 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,7 +138,11 @@ func TestBankDaysAreAgreedByTwo(t *testing.T) {
 	enter(map[string]any{"is_open": nil}).blames("/is_open required")
 	e.agree(enter(nil).want(http.StatusAccepted), admin)
 	enter(nil).refused(exchange.CodeStateConflict)
-	list := e.do(get, path+"?from_day="+day+"&to_day="+day, nil, admin.auth()).want(http.StatusOK).object()
+	next := exchange.DateOf(e.server.now()).AddDate(0, 0, 41).Format(time.DateOnly)
+	if before := e.do(get, path+"?from_day=2020-01-01&to_day="+day, nil, admin.auth()).want(http.StatusOK).object(); strings.Contains(fmt.Sprint(before), "Idd-ul-Fitr") {
+		t.Errorf("listed before the day %v", before)
+	}
+	list := e.do(get, path+"?from_day="+day+"&to_day="+next, nil, admin.auth()).want(http.StatusOK).object()
 	got := list["bank_days"].([]any)[0].(map[string]any)
 	if list["total"] != 1.0 || got["day"] != day || got["is_open"] != false || got["name"] != "Idd-ul-Fitr" || got["change_id"] == nil {
 		t.Errorf("listed %v", list)

@@ -16,7 +16,7 @@ const bankDayColumns = `d.day, d.entry, d.is_open, d.name, d.change_id, d.entere
 
 // BankDayFilter narrows a list of bank days.
 type BankDayFilter struct {
-	From, To time.Time // dates, both inclusive; zero: open
+	From, To time.Time // dates, from the first to before the second; zero: open
 }
 
 // BankDays pages through the entries of days that are not as their day of the week, in their order, with their number. Only the
@@ -28,7 +28,7 @@ func (s *Store) BankDays(ctx context.Context, f BankDayFilter, p Page) ([]exchan
 		w.add(`d.day >= ?`, f.From)
 	}
 	if !f.To.IsZero() {
-		w.add(`d.day <= ?`, f.To)
+		w.add(`d.day < ?`, f.To)
 	}
 	return readPage[exchange.BankDay](ctx, s, "bank day", list{columns: bankDayColumns, from: "bank_days d", where: w, order: "d.day"}, p)
 }
