@@ -14,6 +14,9 @@ import (
 
 // draftQuote gathers the terms of a quote and computes its price.
 func (t unitTx) draftQuote(ctx context.Context, r QuoteRequest, owner exchange.User) (exchange.FXQuote, error) {
+	if _, err := t.Exec(ctx, keepRates, r.asset(), money.KES); err != nil {
+		return exchange.FXQuote{}, err
+	}
 	now := t.s.now()
 	q := exchange.FXQuote{
 		ID: r.ID, OwnerID: owner.ID, Status: exchange.QuoteActive, CreatedAt: now, UpdatedAt: now, Version: 1,
@@ -97,7 +100,7 @@ func (t unitTx) setRate(ctx context.Context, r QuoteRequest, q *exchange.FXQuote
 	if err != nil {
 		return err
 	}
-	if !fresh {
+	if !fresh || !rate.InForce(q.CreatedAt) {
 		return exchange.Errorf(exchange.CodeStateConflict, "There is no fresh rate of %s in %s to price the quote.", r.asset(), money.KES)
 	}
 	// The quote keeps the rate's content, not its later history.
@@ -123,7 +126,7 @@ FROM fee_profiles p WHERE p.scope = $1 AND NOT p.retired AND p.valid_from <= $4 
 func (t unitTx) setFees(ctx context.Context, r QuoteRequest, q *exchange.FXQuote, role exchange.Role) error {
 	op := exchange.FeeLine{Scope: r.Purpose.Scope(), MerchantID: q.VendorID, Asset: r.asset(), Network: r.Network, Method: r.Method}
 	var depends struct{ Network, Method bool }
-	if err := t.Get(ctx, &depends, feesDepend, op.Scope, nullID(op.MerchantID), op.Asset, t.s.now()); err != nil {
+	if err := t.Get(ctx, &depends, feesDepend, op.Scope, nullID(op.MerchantID), op.Asset, q.CreatedAt); err != nil {
 		return err
 	}
 	if err := require(!depends.Network || op.Network != "", "/network", "required", "is required: the price depends on it"); err != nil {
@@ -133,7 +136,7 @@ func (t unitTx) setFees(ctx context.Context, r QuoteRequest, q *exchange.FXQuote
 		return err
 	}
 	var err error
-	q.Terms.Profile, err = t.feesFor(ctx, op, role)
+	q.Terms.Profile, err = t.feesFor(ctx, op, role, q.CreatedAt)
 	if q.Terms.Formula == exchange.QuoteFormula1 && q.Terms.Profile.Currency() == money.KES { // it has amounts in crypto only
 		q.Terms.Profile.Fixed, q.Terms.Profile.Minimum = money.Zero(op.Asset), money.Zero(op.Asset)
 	}

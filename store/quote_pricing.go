@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
@@ -140,15 +141,21 @@ func (s *Store) FeeProfiles(ctx context.Context, f ProfileFilter, p Page) ([]exc
 
 const profileInForce = `SELECT ` + profileColumns + ` FROM fee_profiles p WHERE p.id = fee_profile_for($1, $2, $3, $4, $5, $6)`
 
-// feesFor is the fee profile of an operation of somebody in a role, with amounts in the fee's currency: the closest one in force, or
-// the zero profile. Treasury officers move the house's own money, for which it pays itself no fee.
-func (t unitTx) feesFor(ctx context.Context, op exchange.FeeLine, role exchange.Role) (exchange.FeeProfile, error) {
+// Keeps the fees of a scope as they are until the transaction ends, so that the database finds the same ones in force.
+const keepProfiles = `SELECT pg_advisory_xact_lock_shared(hashtextextended('kivuko fee profiles ' || $1::text, 0))`
+
+// feesFor is the fee profile of an operation of somebody in a role at a moment, with amounts in the fee's currency: the closest one in
+// force, or the zero profile. Treasury officers move the house's own money, for which it pays itself no fee.
+func (t unitTx) feesFor(ctx context.Context, op exchange.FeeLine, role exchange.Role, at time.Time) (exchange.FeeProfile, error) {
 	none := exchange.ZeroProfile(op.Scope, op.Asset)
 	if role == exchange.RoleTreasury {
 		return none, nil
 	}
+	if _, err := t.Exec(ctx, keepProfiles, op.Scope); err != nil {
+		return none, err
+	}
 	var found []exchange.FeeProfile
-	if err := t.All(ctx, &found, profileInForce, append(lineArgs(op), t.s.now())...); err != nil || len(found) == 0 {
+	if err := t.All(ctx, &found, profileInForce, append(lineArgs(op), at)...); err != nil || len(found) == 0 {
 		return none, err
 	}
 	return found[0].In(none.Currency()), nil
@@ -160,7 +167,7 @@ func (s *Store) FeeProfileFor(ctx context.Context, op exchange.FeeLine) (exchang
 	var p exchange.FeeProfile
 	err := s.inTx(ctx, "fee profile", func(t unitTx) error {
 		var err error
-		p, err = t.feesFor(ctx, op, exchange.RoleCustomer)
+		p, err = t.feesFor(ctx, op, exchange.RoleCustomer, t.s.now())
 		return err
 	})
 	return p, err

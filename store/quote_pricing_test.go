@@ -325,6 +325,14 @@ func TestDatabaseGuardsPricing(t *testing.T) {
 			expires_at, updated_at) SELECT gen_random_uuid(), owner_id, purpose, side, asset, amount, fiat_currency, rate_id, ` + columns + ` profile_version, ` +
 			values + ` formula, rate, fiat_amount, fee, total, hash, 'active', created_at, expires_at, updated_at FROM fx_quotes`
 	}
+	free := func(query string) string {
+		query = strings.Replace(query, "rate_stale_at, profile_id, profile_version, fee_fixed, fee_points, fee_minimum, spread_points, formula, rate, fiat_amount, fee, total",
+			"rate_stale_at, NULL, 0, 0, 0, 0, 0, formula, ask, ceil(amount * ask), 0, amount", 1)
+		if !strings.Contains(query, "NULL, 0") {
+			t.Fatal(query)
+		}
+		return query
+	}
 	const terms, charges = `bid, ask, rate_source, rate_valid_from, rate_stale_at, profile_id,`, `fee_fixed, fee_points, fee_minimum, spread_points,`
 	for query, want := range map[string]string{
 		`UPDATE fx_rates SET bid = 1`:                          "KV002",
@@ -346,6 +354,11 @@ func TestDatabaseGuardsPricing(t *testing.T) {
 		copied(strings.Replace(terms, "rate_stale_at", "rate_stale_at + interval '1 s'", 1), charges):                                 "KV002",
 		copied(terms, strings.Replace(charges, "fee_points", "0", 1)):                                                                 "KV002",
 		copied(strings.Replace(terms, "profile_id", "NULL", 1), charges):                                                              "KV002",
+		free(copied(terms, charges)): "KV002", // as if there were no fees
+		strings.Replace(copied(terms, charges), "formula, rate, fiat_amount, fee, total, hash, 'active'", "formula, rate - 1, fiat_amount, fee, total, hash, 'active'", 1):           "KV002",
+		strings.Replace(copied(terms, charges), "formula, rate, fiat_amount, fee, total, hash, 'active'", "formula, rate, fiat_amount - 1, fee, total, hash, 'active'", 1):           "KV002",
+		strings.Replace(copied(terms, charges), "formula, rate, fiat_amount, fee, total, hash, 'active'", "formula, rate, fiat_amount, fee - 0.01, total - 0.01, hash, 'active'", 1): "KV002",
+		strings.Replace(copied(terms, charges), "'active', created_at, expires_at, updated_at", "'active', rate_stale_at, rate_stale_at + interval '1 s', updated_at", 1):            "KV002",
 	} {
 		// The commit decides, because some guards run at the end of the transaction.
 		if _, err := db.ExecContext(ctx, query); sqlState(err) != want {

@@ -16,7 +16,7 @@ func (t unitTx) priceTransfer(ctx context.Context, f *exchange.Transfer, r excha
 	var profile exchange.FeeProfile
 	if r.QuoteID == uuid.Nil {
 		var err error
-		if profile, err = t.feesFor(ctx, transferLine(*f), role); err != nil {
+		if profile, err = t.feesFor(ctx, transferLine(*f), role, f.CreatedAt); err != nil {
 			return err
 		}
 		f.Fee = profile.Fee(f.Amount)

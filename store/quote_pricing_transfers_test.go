@@ -295,14 +295,41 @@ func TestDatabaseGuardsFeesOfTransfers(t *testing.T) {
 	for query, want := range map[string]string{
 		insert("0.25", "fee_profile_id", "gen_random_uuid()", "'"+q.ID.String()+"', 'KES', 129, 129"): "KV002", // not consumed
 		insert("0", "NULL", "NULL", "'"+q.ID.String()+"', 'KES', 129, NULL"):                          "KV002",
-		insert("0", "NULL", "NULL", "NULL, 'KES', 129, 129"):                                          "23514",
-		insert("0.25", "NULL", "gen_random_uuid()", "NULL, NULL, NULL, NULL"):                         "23514",
+		insert("0.25", "fee_profile_id", "gen_random_uuid()", "NULL, 'KES', 129, 129"):                "23514",
+		insert("0.25", "NULL", "gen_random_uuid()", "NULL, NULL, NULL, NULL"):                         "KV002",
 		insert("0.25", "fee_profile_id", "NULL", "NULL, NULL, NULL, NULL"):                            "23514",
-		insert("0.0000001", "fee_profile_id", "gen_random_uuid()", "NULL, NULL, NULL, NULL"):          "23514",
+		insert("0.0000001", "fee_profile_id", "gen_random_uuid()", "NULL, NULL, NULL, NULL"):          "KV002",
 	} {
 		if _, err := db.ExecContext(ctx, query); sqlState(err) != want {
 			t.Errorf("%s: %v, want %s", query, err, want)
 		}
 	}
 	wantTransfers(t, k.Store)
+}
+
+// A transfer without a quote has the fee of the closest fees in force, neither more nor less: the database refuses another one.
+func TestDatabaseKnowsTheFeesOfTransfers(t *testing.T) {
+	t.Parallel()
+	k := newPricedSender(t, "100")
+	k.rate(t, "129", "129")
+	old := k.fees(t, "1", 0, 0)
+	k.time.advance(time.Second)
+	p := k.fees(t, "0.5", 20, 0)
+	if f := k.sent(t, "10", uuid.Nil, true); f.Fee.String() != "0.520000" || f.FeeProfileID != p.ID {
+		t.Fatalf("the fee is %s by %s", f.Fee, f.FeeProfileID)
+	}
+	db := storetest.Owner(t, k.Store)
+	for change, want := range map[string]string{
+		`{}`:                                 "23505", // it is there already
+		`{"fee": 0.52}`:                      "23505",
+		`{"fee": 0.53}`:                      "KV002",
+		`{"fee": 0.51}`:                      "KV002",
+		`{"fee": 0, "fee_profile_id": null}`: "KV002",
+		`{"fee": 1, "fee_profile_id": "` + old.ID.String() + `"}`: "KV002",
+	} {
+		_, err := db.ExecContext(t.Context(), `INSERT INTO transfers SELECT (jsonb_populate_record(f, $1)).* FROM transfers f`, change)
+		if sqlState(err) != want {
+			t.Errorf("%s: %v, want %s", change, err, want)
+		}
+	}
 }

@@ -45,6 +45,9 @@ const sourceRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.base = $1
 // lockRates serialises additions to the rates of a pair; a read after it sees the newest rate.
 const lockRates = `SELECT pg_advisory_xact_lock(hashtextextended('kivuko fx rates ' || $1::text || ' ' || $2::text, 0))`
 
+// keepRates keeps the newest rate of a pair until the transaction ends, so that the database finds the same one in force.
+const keepRates = `SELECT pg_advisory_xact_lock_shared(hashtextextended('kivuko fx rates ' || $1::text || ' ' || $2::text, 0))`
+
 const insertRate = `
 INSERT INTO fx_rates (id, base, quote, bid, ask, source, valid_from, stale_at, replaces, jump_confirmed, created_by, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
