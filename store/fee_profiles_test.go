@@ -163,6 +163,22 @@ func TestDatabaseGuardsFeeProfiles(t *testing.T) {
 			t.Errorf("%s: %v, want %s", change, err, want)
 		}
 	}
+	// What two officers agreed begins when they agreed it, not earlier.
+	later := lineOf(t, exchange.FeeLine{Scope: exchange.FeeDeposit, Asset: money.USDC}, 30)
+	later.ValidFrom = b.time.now().Add(time.Hour)
+	c, err := b.ProposeProfile(ctx, later, b.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := storetest.User(t, b.Store, exchange.RoleTreasury)
+	for _, from := range []struct{ moment, want string }{{"proposed_at + '1 s'", "KV006"}, {"proposed_at + '2 h'", "KV006"}, {"(change ->> 'valid_from')::timestamptz", ""}} {
+		_, err := db.ExecContext(ctx, `UPDATE control_changes SET status = 'confirmed', decided_by = '`+second.ID.String()+`', decided_at = proposed_at WHERE id = '`+c.ID.String()+`';
+			INSERT INTO fee_profiles (id, scope, asset, version, fixed, basis_points, minimum, spread_basis_points, note, valid_from, created_by, created_at)
+			SELECT (change ->> 'id')::uuid, 'otc_deposit', 'USDC', 1, 0, 30, 0, 0, '', `+from.moment+`, proposed_by, proposed_at FROM control_changes WHERE id = '`+c.ID.String()+`'`)
+		if sqlState(err) != from.want {
+			t.Errorf("from %s on: %v, want %q", from.moment, err, from.want)
+		}
+	}
 	var scopes []string
 	rows, err := db.QueryContext(ctx, `SELECT scope FROM fee_scopes`)
 	if err != nil {

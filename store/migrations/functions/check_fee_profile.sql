@@ -1,5 +1,5 @@
--- A version of fees is the next one of its line, is exactly what two officers agreed, and no other line in force is as close to the
--- same operations.
+-- A version of fees is the next one of its line, is exactly what two officers agreed, from the moment that they agreed or confirmed it
+-- at, and no other line in force is as close to the same operations.
 CREATE OR REPLACE FUNCTION check_fee_profile() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     terms jsonb;
@@ -21,9 +21,10 @@ BEGIN
         AND c.change ->> 'id' = NEW.id::text;
     IF terms IS NULL OR ROW(terms ->> 'scope', (terms ->> 'merchant_id')::uuid, nullif(terms ->> 'asset', ''), nullif(terms ->> 'network', ''),
             nullif(terms ->> 'method', ''), (terms ->> 'fixed')::numeric, (terms ->> 'basis_points')::int, (terms ->> 'minimum')::numeric,
-            (terms ->> 'maximum')::numeric, (terms ->> 'spread_basis_points')::int, coalesce((terms ->> 'retired')::boolean, false))
+            (terms ->> 'maximum')::numeric, (terms ->> 'spread_basis_points')::int, coalesce((terms ->> 'retired')::boolean, false),
+            greatest((terms ->> 'valid_from')::timestamptz, NEW.created_at))
         IS DISTINCT FROM ROW(NEW.scope, NEW.merchant_id, NEW.asset::text, NEW.network::text, NEW.method, NEW.fixed::numeric, NEW.basis_points,
-            NEW.minimum::numeric, NEW.maximum::numeric, NEW.spread_basis_points, NEW.retired) THEN
+            NEW.minimum::numeric, NEW.maximum::numeric, NEW.spread_basis_points, NEW.retired, NEW.valid_from) THEN
         RAISE EXCEPTION 'no second officer confirmed fee profile %', NEW.id USING ERRCODE = 'KV006';
     END IF;
     other := CASE WHEN NOT NEW.retired
