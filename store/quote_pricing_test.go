@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -374,4 +375,26 @@ func TestDatabaseGuardsPricing(t *testing.T) {
 	if again, err := b.Quote(ctx, store.Everything(), q.ID); err != nil || again.Canonical() != q.Canonical() || again.Hash != q.Hash || again.Terms.Rate.ID != r.ID {
 		t.Errorf("reads as %+v, %v", again, err)
 	}
+}
+
+// The API enters no rate of a source, and the flows none of a person: neither can hold its rate against one of its own.
+func TestProcessesEnterRatesOfTheirOwnKind(t *testing.T) {
+	t.Parallel()
+	b := newBureau(t)
+	b.rate(t, "129", "130")
+	b.fed(t, "129", "130")
+	enter := func(as store.Role, source, by, want string) {
+		t.Helper()
+		_, err := storetest.As(t, b.Store, as).ExecContext(t.Context(), `INSERT INTO fx_rates SELECT gen_random_uuid(), base, quote, bid, ask, $1::text,
+			valid_from + interval '1 s', stale_at, id, false, $2::uuid, created_at + interval '1 s' FROM fx_rates ORDER BY valid_from DESC LIMIT 1`,
+			source, sql.NullString{String: by, Valid: by != ""})
+		if sqlState(err) != want {
+			t.Errorf("%s enters a rate of %s: %v, want %q", as, source, err, want)
+		}
+	}
+	admin := b.admin.UserID.String()
+	enter(store.RoleAPI, "bank", "", "42501")
+	enter(store.RoleAPI, "admin", admin, "")
+	enter(store.RoleFlows, "admin", admin, "42501")
+	enter(store.RoleFlows, "bank", "", "")
 }

@@ -1,10 +1,14 @@
 -- A rate follows exactly the last one of its pair. One person's is near the one that a source gave within the hour; any other, and the
--- first, two officers agree. A source doesn't jump.
+-- first, two officers agree. A source doesn't jump. Of the processes the API alone enters rates of persons, and the flows alone those of a
+-- source: with both, one of them could lead the source away step by step and hold its own rate against that.
 CREATE OR REPLACE FUNCTION check_fx_rate() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     last fx_rates;
     said fx_rates;
 BEGIN
+    IF current_user = 'kivuko_api' AND NEW.source <> 'admin' OR current_user = 'kivuko_flows' AND NEW.source = 'admin' THEN
+        RAISE EXCEPTION '% enters no rate of %', current_user, NEW.source USING ERRCODE = '42501';
+    END IF;
     SELECT * INTO last FROM fx_rates WHERE base = NEW.base AND quote = NEW.quote ORDER BY valid_from DESC LIMIT 1;
     IF NEW.replaces IS DISTINCT FROM last.id THEN
         RAISE EXCEPTION 'rate % does not follow the last one of its pair', NEW.id USING ERRCODE = 'KV002';
@@ -14,7 +18,7 @@ BEGIN
     END IF;
     IF NEW.jump_confirmed THEN
         PERFORM FROM control_changes c WHERE c.kind = 'fx_rate' AND c.applied_in = pg_current_xact_id() AND c.change ->> 'id' = NEW.id::text
-            AND (c.change ->> 'bid')::numeric = NEW.bid AND (c.change ->> 'ask')::numeric = NEW.ask;
+            AND c.change ->> 'base' = NEW.base AND (c.change ->> 'bid')::numeric = NEW.bid AND (c.change ->> 'ask')::numeric = NEW.ask;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'no second officer confirmed rate %', NEW.id USING ERRCODE = 'KV006';
         END IF;
