@@ -59,6 +59,11 @@ type wireOrder struct {
 	DepositDetectedAt NullableTime   `json:"deposit_detected_at"`
 	RefundAddress     NullableString `json:"refund_address"`
 	FXRateQuoteID     *uuid.UUID     `json:"fx_rate_quote_id"`
+	FeeAmount         string         `json:"fee_amount"`
+	FeeCurrency       string         `json:"fee_currency"`
+	ProfileID         *uuid.UUID     `json:"pricing_profile_id"`
+	FeeProfileID      *uuid.UUID     `json:"fee_profile_id"` // an alias
+	NetworkFee        string         `json:"network_fee"`
 
 	OtherDeposit *wireOtherDeposit `json:"other_deposit"`
 }
@@ -106,7 +111,8 @@ func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 		SwiftCode: nullString(o.Beneficiary.SwiftCode), EscrowAddress: nullString(o.EscrowAddress),
 		EscrowNetwork: nullString(o.EscrowNetwork), EscrowReference: nullString(o.EscrowReference),
 		DepositTxHash: nullString(o.DepositTxHash), DepositConfirms: o.DepositConfirms, DepositDetectedAt: nullTime(o.DepositAt),
-		RefundAddress: nullString(o.RefundAddress), FXRateQuoteID: optID(o.QuoteID), OtherDeposit: otherDepositWire(o),
+		RefundAddress: nullString(o.RefundAddress), FXRateQuoteID: optID(o.QuoteID), FeeAmount: o.Price.Fee.String(), FeeCurrency: string(o.Price.Fee.Asset()),
+		ProfileID: optID(o.ProfileID), FeeProfileID: optID(o.ProfileID), NetworkFee: o.NetworkFee.String(), OtherDeposit: otherDepositWire(o),
 	}
 	if reader.Role.Staff() && o.OffRamp() && o.FundWalletID != uuid.Nil {
 		w.ApprovalDigest = o.FundingIntent()

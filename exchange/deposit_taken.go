@@ -42,6 +42,7 @@ type OtherDeposit struct {
 	ID     uuid.UUID
 	TxID   string
 	Amount money.Amount
+	Fee    money.Amount // of the house for it
 }
 
 // DepositWord is what the seller of a sale says about crypto of another amount: to be paid for it, or to have it back. The
@@ -66,7 +67,9 @@ func DepositWordOf(i Intent) (DepositWord, error) {
 }
 
 // OtherPrice is what the sale would be paid for the other amount, at its own rate.
-func (o Order) OtherPrice() Price { return SellByCrypto(o.Other.Amount, o.Rate) }
+func (o Order) OtherPrice() Price {
+	return o.soldFor(SellByCrypto(o.Other.Amount, o.Rate), o.Other.Fee)
+}
 
 // OtherDigest is the hash of what the seller sees of the other amount: how much came, by which transaction, and what would be
 // paid for it.

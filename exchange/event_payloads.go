@@ -288,6 +288,7 @@ var eventFields = map[string]EventField{
 	"phone_number":         {Value: EventText, Means: "The masked phone number."},
 	"day":                  {Value: EventText, Means: "The day, as YYYY-MM-DD."},
 	"amount_side":          {Value: EventText, Means: "Whether the amount of crypto or of shillings was given."},
+	"fee_amount":           {Value: EventAmount, Means: "The fee of the house, in shillings."},
 	"fee_currency":         {Value: EventText, Means: "The asset of the fee.", Words: assetWords()},
 	"is_open":              {Value: EventFlag, Means: "Whether banks settle on the day."},
 	"merchant_id":          {Value: EventID, Means: "The merchant."},

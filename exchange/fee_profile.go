@@ -230,8 +230,6 @@ func (p FeeProfile) Validate(now time.Time) error {
 func (p FeeProfile) validateFees(fail func(pointer, code, message string)) {
 	free := p.Fixed.Sign() == 0 && p.BasisPoints == 0 && p.Minimum.Sign() == 0 && p.Maximum.Asset() == ""
 	switch {
-	case (p.Scope == FeePurchase || p.Scope == FeeSale) && !free:
-		fail("/scope", "mismatch", "of "+string(p.Scope)+" takes a spread and no fee")
 	case p.Retired && (!free || p.Spread != 0):
 		fail("/retired", "mismatch", "of a line that ends leaves no fee and no spread")
 	case p.Currency() == "" && (p.Fixed.Sign() != 0 || p.Minimum.Sign() != 0 || p.Maximum.Asset() != ""):

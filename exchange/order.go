@@ -156,6 +156,8 @@ type Order struct {
 	AskedAmount     money.Amount // the crypto that was requested; a sale may be repriced by the amount that arrives
 	OpenedBy        uuid.UUID    // the merchant that opened it for a customer; zero where the customer did
 	QuoteID         uuid.UUID    // the quote that its rate comes from; zero when the rate is an offer's
+	ProfileID       uuid.UUID    // the version of the fees, frozen at opening; zero without one
+	NetworkFee      money.Amount // what the networks took from the house for its payments, in the network's coin
 	FundWalletID    uuid.UUID    // of a sale: the customer's custodial wallet that funds it; zero when the crypto comes from outside
 	Status          OrderStatus
 	StatusDetail    string
@@ -187,6 +189,25 @@ type Order struct {
 
 	Other            OtherDeposit // of a sale: the largest final deposit of another amount, while nothing was decided
 	PaymentReference string       // what the payer reads on the prompt, and officers put on a payment by bank
+}
+
+// Charged is the order's price, which has no fee yet, with the fee of a profile: on what is paid for a purchase, or on the value of
+// the crypto of a sale. The vendor bears it, except in a sale at a quote.
+func (o Order) Charged(f FeeProfile) Price {
+	if !o.OffRamp() {
+		return o.Price.PurchaseFee(f.Fee(o.Price.Fiat))
+	}
+	return o.soldFor(o.Price, f.Fee(o.Price.Vendor))
+}
+
+func (o Order) soldFor(p Price, fee money.Amount) Price {
+	switch {
+	case !fee.Positive():
+		return p
+	case o.QuoteID == uuid.Nil:
+		return p.SaleFee(fee)
+	}
+	return p.SaleFeeInside(fee)
 }
 
 // DecidedAt is when crypto of another amount than a sale's decides it without its seller's word.

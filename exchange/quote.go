@@ -12,16 +12,36 @@ import (
 // Price is the price of one order, fixed when it is opened.
 type Price struct {
 	Crypto   money.Amount
-	Fiat     money.Amount // what the payer pays: whole shillings, rounded up
-	Vendor   money.Amount // what the vendor earns: crypto times rate, rounded down to cents
-	Rounding money.Amount // Fiat - Vendor, for the rounding account
+	Fiat     money.Amount // all that the customer pays or gets: whole shillings
+	Vendor   money.Amount // what the vendor earns or owes: crypto times rate, rounded down to cents, less or with the fee
+	Rounding money.Amount // what the parties' amounts leave, for the rounding account
+	Fee      money.Amount // of the house, in shillings
+}
+
+// PurchaseFee takes the house's fee from what the vendor earns.
+func (p Price) PurchaseFee(fee money.Amount) Price {
+	p.Fee, p.Vendor = fee, p.Vendor.Sub(fee)
+	return p
+}
+
+// SaleFee adds the house's fee to what the vendor owes.
+func (p Price) SaleFee(fee money.Amount) Price {
+	p.Fee, p.Vendor = fee, p.Vendor.Add(fee)
+	return p
+}
+
+// SaleFeeInside takes the house's fee from what the customer gets, as the price of a quote does.
+func (p Price) SaleFeeInside(fee money.Amount) Price {
+	p.Fee, p.Fiat = fee, p.Vendor.Sub(fee).FloorWhole()
+	p.Rounding = p.Fiat.Add(fee).Sub(p.Vendor)
+	return p
 }
 
 // PriceByCrypto prices a purchase of an exact amount of crypto at a rate in KES per unit.
 func PriceByCrypto(crypto money.Amount, rate decimal.Decimal) Price {
 	exact := crypto.MulFloor(money.KES, rate)
 	fiat := crypto.MulCeil(money.KES, rate).CeilWhole()
-	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact)}
+	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact), Fee: money.Zero(money.KES)}
 }
 
 // PriceByFiat prices a purchase for a whole number of shillings. The crypto is rounded down to the asset's places,
@@ -29,7 +49,7 @@ func PriceByCrypto(crypto money.Amount, rate decimal.Decimal) Price {
 func PriceByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Price {
 	crypto := fiat.DivFloor(asset, rate)
 	exact := crypto.MulFloor(money.KES, rate)
-	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact)}
+	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact), Fee: money.Zero(money.KES)}
 }
 
 // SellByCrypto prices a sale of an exact amount of crypto at a rate in KES per unit. The vendor owes crypto times
@@ -38,7 +58,7 @@ func PriceByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Pri
 func SellByCrypto(crypto money.Amount, rate decimal.Decimal) Price {
 	exact := crypto.MulFloor(money.KES, rate)
 	fiat := exact.FloorWhole()
-	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact)}
+	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact), Fee: money.Zero(money.KES)}
 }
 
 // SellByFiat prices a sale for a whole number of shillings: it is the least crypto that brings at least as many. It

@@ -23,17 +23,21 @@ var (
 
 // orderReads is how columns are read that have no field of their own name.
 var orderReads = map[string]string{
-	"order_type":       `o.order_type AS type`,
-	"order_subtype":    `o.order_subtype AS subtype`,
-	"crypto_amount":    `o.crypto_amount||' '||o.asset AS "price.crypto"`,
-	"fiat_amount":      `o.fiat_amount||' KES' AS "price.fiat"`,
-	"vendor_amount":    `o.vendor_amount||' KES' AS "price.vendor"`,
-	"rounding_amount":  `o.rounding_amount||' KES' AS "price.rounding"`,
-	"asked_amount":     `o.asked_amount||' '||o.asset AS asked_amount`,
-	"other_deposit_id": `o.other_deposit_id AS "other.id"`,
-	"other_tx":         `coalesce((SELECT d.tx_id FROM chain_deposits d WHERE d.id = o.other_deposit_id), '') AS "other.tx_id"`,
-	"other_amount":     `(SELECT d.amount||' '||d.asset FROM chain_deposits d WHERE d.id = o.other_deposit_id) AS "other.amount"`,
-	"deposit_confirms": depositConfirms + ` AS deposit_confirms`,
+	"order_type":         `o.order_type AS type`,
+	"order_subtype":      `o.order_subtype AS subtype`,
+	"crypto_amount":      `o.crypto_amount||' '||o.asset AS "price.crypto"`,
+	"fiat_amount":        `o.fiat_amount||' KES' AS "price.fiat"`,
+	"vendor_amount":      `o.vendor_amount||' KES' AS "price.vendor"`,
+	"rounding_amount":    `o.rounding_amount||' KES' AS "price.rounding"`,
+	"fee_amount":         `o.fee_amount||' KES' AS "price.fee"`,
+	"pricing_profile_id": `o.pricing_profile_id AS profile_id`,
+	"network_fee":        `(SELECT coalesce(sum(p.fee), 0) FROM chain_payments p WHERE p.object_id = o.id AND p.purpose IN ('order', 'funding'))||' '||o.network AS network_fee`,
+	"asked_amount":       `o.asked_amount||' '||o.asset AS asked_amount`,
+	"other_deposit_id":   `o.other_deposit_id AS "other.id"`,
+	"other_tx":           `coalesce((SELECT d.tx_id FROM chain_deposits d WHERE d.id = o.other_deposit_id), '') AS "other.tx_id"`,
+	"other_amount":       `(SELECT d.amount||' '||d.asset FROM chain_deposits d WHERE d.id = o.other_deposit_id) AS "other.amount"`,
+	"other_fee":          `fee_of(o.pricing_profile_id, trunc((SELECT d.amount FROM chain_deposits d WHERE d.id = o.other_deposit_id) * o.rate, 2))||' KES' AS "other.fee"`,
+	"deposit_confirms":   depositConfirms + ` AS deposit_confirms`,
 }
 
 // depositConfirms is the number of confirmations of a sale's deposit. While the sale waits, it is computed on each

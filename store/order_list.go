@@ -235,6 +235,7 @@ func (s *Store) CompleteOrder(ctx context.Context, id uuid.UUID) (exchange.Order
 				exchange.Debit(exchange.House(exchange.AccOrdersInFlight, money.KES), o.Price.Fiat),
 				exchange.Credit(exchange.Owned(exchange.AccFiatBalance, o.VendorID, money.KES), o.Price.Vendor),
 				exchange.Credit(exchange.House(exchange.AccRounding, money.KES), o.Price.Rounding),
+				exchange.Credit(exchange.House(exchange.AccFees, money.KES), o.Price.Fee),
 			),
 		}}}, nil
 	})

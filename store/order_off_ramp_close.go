@@ -85,8 +85,12 @@ func (t unitTx) repriced(ctx context.Context, o exchange.Order, crypto money.Amo
 		return o, none, true, nil
 	}
 	before := o
+	fees, err := t.frozenFees(ctx, o)
+	if err != nil {
+		return before, none, false, err
+	}
 	o.Price = exchange.SellByCrypto(crypto, o.Rate)
-	if !o.Price.Fiat.Positive() {
+	if o.Price = o.Charged(fees); !o.Price.Fiat.Positive() {
 		return before, none, false, nil
 	}
 	if err := t.payable(ctx, o, "/crypto_amount"); err != nil {

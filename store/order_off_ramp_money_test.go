@@ -16,7 +16,12 @@ import (
 // treasurySale opens a sale of 10 USDT to the house, at the price of a quote.
 func treasurySale(t *testing.T) (*sale, exchange.Wallet) {
 	t.Helper()
-	ctx, s := t.Context(), started(t)
+	return treasurySaleIn(t, started(t))
+}
+
+func treasurySaleIn(t *testing.T, s *store.Store) (*sale, exchange.Wallet) {
+	t.Helper()
+	ctx := t.Context()
 	m := storetest.Market{Vendor: exchange.User{ID: exchange.PlatformTreasury}, Customer: storetest.User(t, s, exchange.RoleCustomer)}
 	storetest.EscrowPool(t, s, exchange.Tron, 2)
 	house := storetest.TreasuryWallet(t, s, exchange.Tron)

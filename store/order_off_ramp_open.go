@@ -104,7 +104,10 @@ func (t unitTx) priceByOffer(ctx context.Context, r exchange.OrderRequest, k exc
 	if o.Price, err = price(r, offer, exchange.SellByCrypto, exchange.SellByFiat); err != nil {
 		return err
 	}
-	if o.Price.Crypto.Cmp(offer.Available) > 0 {
+	if err := t.chargeFees(ctx, o, amountPointer(r)); err != nil {
+		return err
+	}
+	if o.Price.Crypto.Cmp(offer.Available) > 0 || o.Price.Vendor.Cmp(offer.Reserved) > 0 {
 		return tooLittle(offer)
 	}
 	d.offer = offer
@@ -144,8 +147,12 @@ func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, d *sa
 	if err := q.AdmitSale(exchange.QuoteUse{Amount: r.Crypto, Network: o.Network, Method: r.Method()}, t.s.now()); err != nil {
 		return err
 	}
-	o.Rate = q.Price.Rate
-	if o.Price = exchange.SellByCrypto(r.Crypto, q.Price.Rate); !o.Price.Fiat.Equal(q.Price.Fiat) {
+	o.Rate, o.ProfileID, o.Price = q.Price.Rate, q.Terms.Profile.ID, exchange.SellByCrypto(r.Crypto, q.Price.Rate)
+	fees, err := t.frozenFees(ctx, *o)
+	if err != nil {
+		return err
+	}
+	if o.Price = o.Charged(fees); !o.Price.Fiat.Equal(q.Price.Fiat) {
 		return exchange.Errorf(exchange.CodeInternal, "quote %s brings %s, its terms %s", q.ID, q.Price.Fiat, o.Price.Fiat)
 	}
 	var house []exchange.Wallet

@@ -11,14 +11,14 @@ import (
 // The seller's word about crypto of another amount than its sale asks for.
 
 // The greatest final deposit of another amount.
-const otherDeposit = `SELECT d.id, d.tx_id, d.amount||' '||d.asset AS amount FROM chain_deposits d
+const otherDeposit = `SELECT d.id, d.tx_id, d.amount||' '||d.asset AS amount, fee_of($4, trunc(d.amount * $5, 2))||' KES' AS fee FROM chain_deposits d
 WHERE d.wallet_id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $1) AND d.asset = $2 AND d.kind = 'awaited' AND d.status = 'final' AND d.amount <> $3
     AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id) AND EXISTS (SELECT FROM deposit_wakeups u WHERE u.deposit_id = d.id)
 ORDER BY d.amount DESC, d.block, d.event_index LIMIT 1`
 
 // withOther returns a sale that waits for its crypto with what came of another amount, if anything did.
 func (t unitTx) withOther(ctx context.Context, o exchange.Order) (exchange.Order, error) {
-	other, found, err := readFound[exchange.OtherDeposit](ctx, t, otherDeposit, o.ID, o.Asset, o.Price.Crypto.Decimal())
+	other, found, err := readFound[exchange.OtherDeposit](ctx, t, otherDeposit, o.ID, o.Asset, o.Price.Crypto.Decimal(), nullID(o.ProfileID), o.Rate)
 	if err == nil && found && o.FundWalletID == uuid.Nil {
 		o.Other, o.StatusDetail = other, exchange.WaitOtherAmount
 	}

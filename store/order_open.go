@@ -160,6 +160,9 @@ func (t unitTx) draftOrder(ctx context.Context, r exchange.OrderRequest, k excha
 	if o.Price, err = price(r, offer, exchange.PriceByCrypto, exchange.PriceByFiat); err != nil {
 		return o, err
 	}
+	if err := t.chargeFees(ctx, &o, amountPointer(r)); err != nil {
+		return o, err
+	}
 	o.AskedAmount = o.Price.Crypto
 	return o, t.fillCustomer(ctx, &o)
 }

@@ -226,6 +226,7 @@ func (t unitTx) completeOffRamp(ctx context.Context, before exchange.Order, rece
 				exchange.Debit(exchange.Owned(exchange.AccFiatBalance, o.VendorID, money.KES), o.Price.Vendor),
 				exchange.Credit(from, o.Price.Fiat),
 				exchange.Debit(exchange.House(exchange.AccRounding, money.KES), o.Price.Rounding),
+				exchange.Credit(exchange.House(exchange.AccFees, money.KES), o.Price.Fee),
 			),
 		}},
 	}, nil

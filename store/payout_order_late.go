@@ -55,6 +55,7 @@ func (s *Store) KeepOrderPayout(ctx context.Context, orderID uuid.UUID, by excha
 				exchange.Debit(exchange.Owned(exchange.AccFiatBalance, o.VendorID, money.KES), o.Price.Vendor),
 				exchange.Credit(exchange.House(exchange.AccReceivable, money.KES), o.Price.Fiat),
 				exchange.Debit(exchange.House(exchange.AccRounding, money.KES), o.Price.Rounding),
+				exchange.Credit(exchange.House(exchange.AccFees, money.KES), o.Price.Fee),
 			),
 		}}}, nil
 	})

@@ -4,10 +4,10 @@
 CREATE OR REPLACE FUNCTION check_order_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.waits_until := CASE WHEN OLD.status = 'confirming' AND NEW.status = 'pending' THEN clock_timestamp() + interval '15 minutes' ELSE OLD.waits_until END;
-    IF (OLD.crypto_amount, OLD.fiat_amount, OLD.vendor_amount, OLD.rounding_amount, OLD.hold_id)
-            IS DISTINCT FROM (NEW.crypto_amount, NEW.fiat_amount, NEW.vendor_amount, NEW.rounding_amount, NEW.hold_id)
+    IF (OLD.crypto_amount, OLD.fiat_amount, OLD.vendor_amount, OLD.rounding_amount, OLD.fee_amount, OLD.hold_id)
+            IS DISTINCT FROM (NEW.crypto_amount, NEW.fiat_amount, NEW.vendor_amount, NEW.rounding_amount, NEW.fee_amount, NEW.hold_id)
         AND NOT (OLD.order_type LIKE 'OFF\_RAMP%' AND OLD.status = 'confirming' AND NEW.status = 'processing' AND NEW.hold_id IS NOT NULL
-            AND NEW.vendor_amount = trunc(NEW.crypto_amount * NEW.rate, 2) AND NEW.rounding_amount <= 0 AND NEW.rounding_amount > -1) THEN
+            AND NEW.rounding_amount <= 0 AND NEW.rounding_amount > -1) THEN
         RAISE EXCEPTION 'the price of order % does not change', OLD.id USING ERRCODE = 'KV002';
     END IF;
     IF OLD.wallet_address <> NEW.wallet_address AND NOT (OLD.order_type LIKE 'ON\_RAMP%' AND NEW.status = 'processing'
