@@ -148,7 +148,7 @@ func (s *server) matchLine(c *call) error {
 	if err != nil {
 		return err
 	}
-	object, objectID := f.oneOf("object_type", true, exchange.LineObjects()...), f.id("object_id", true)
+	object, objectID := f.oneOf("object_type", true, exchange.NamedLineObjects()...), f.id("object_id", true)
 	if err := f.done(); err != nil {
 		return err
 	}

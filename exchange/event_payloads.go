@@ -101,6 +101,10 @@ var wordsOf = map[string][]string{
 	"bank_line object_type":       LineObjects(),
 	"journal_entry kind":          texts(JournalKinds()),
 	"otc_destination kind":        texts(DestinationKinds()),
+	"otc_deposit status_detail":   OTCDetails(),
+	"otc_deposit method":          append([]string{""}, texts(OTCMethods())...),
+	"otc_deposit requested_asset": {"", string(money.KES), string(money.USDT), string(money.USDC)},
+	"otc_deposit flag":            texts(OTCFlags()),
 	"control_change kind":         texts(ControlKinds()),
 	"chain_payment purpose":       texts(ChainPurposes()),
 	"fx_quote purpose":            texts(QuotePurposes()),
@@ -137,6 +141,8 @@ var eventMeans = map[string]string{
 	"fx_quote object_id":           "The object that used the quote.",
 	"otc_destination kind":         "How money gets there.",
 	"otc_destination confirmed_by": "The master merchant, once it confirmed it.",
+	"otc_deposit method":           "How the money comes, empty in a draft that does not say.",
+	"otc_deposit usdt_amount":      "The crypto that was or will be credited, in the requested asset.",
 }
 
 // payloadOf are the fields of an object's payloads, or of one type of event that has others. Those of orders are in
@@ -156,7 +162,7 @@ var payloadOf = map[string]string{
 	"chain_payment.draft_lapsed": "id draft_id tx_hash nonce nonce_account",
 	"chain_payment.withdrawn":    "id draft_id tx_hash nonce nonce_account",
 	"order_payout":               "order_id rail amount currency phone_number status receipt refused_code version",
-	"payment_exception":          "id kind status order_id? statement_line_id? receipt amount currency version",
+	"payment_exception":          "id kind status order_id? statement_line_id? deposit_id? receipt amount currency version",
 	"refund":                     "id rail order_id? exception_id? amount currency status detail receipt network~ address~ phone_number~ version",
 	"chain_deposit":              "id network tx_hash index from_address to_address asset amount wallet_id? kind status block block_id version",
 	"float_move":                 "id amount currency status asked_by code receipt settled_by? version",
@@ -171,6 +177,9 @@ var payloadOf = map[string]string{
 	"bank_line":                  "id bank_account_id statement_id reference side amount currency value_date status object_type? object_id? matched_by? version",
 	"journal_entry":              "id kind bank_account_id? float_account? amount currency value_date statement_line_id? file_id? corrects? note proposed_by confirmed_by",
 	"otc_destination":            "id merchant_id kind network? status created_by confirmed_by? removed_by? version",
+	"otc_deposit": "id merchant_id method fiat_amount? fiat_currency status status_detail payment_reference requested_asset requested_network fx_rate_quote_id? rate fee_amount " +
+		"usdt_amount? received_amount? value_date? statement_line_id? transfer_id? proof_file_id? proof_file_sha256 version",
+	"otc_deposit.flagged":        "id flag",
 	"freeze":                     "id note pulled_by",
 	"bank_confirmation":          "id order_id officer_id amount currency reference paid_on",
 	"deposit_cursor":             "network block block_id",
@@ -184,6 +193,16 @@ var payloadOf = map[string]string{
 
 // eventFields are the fields of payloads by name.
 var eventFields = map[string]EventField{
+	"deposit_id":           {Value: EventID, Means: "The OTC deposit."},
+	"fee_amount":           {Value: EventAmount, Means: "The fee of the house, in shillings."},
+	"flag":                 {Value: EventText, Means: "What an officer should look at."},
+	"payment_reference":    {Value: EventText, Means: "What the payer writes on the payment."},
+	"proof_file_id":        {Value: EventID, Means: "The file of the latest proof."},
+	"proof_file_sha256":    {Value: EventText, Means: "The SHA-256 of that file in hexadecimal digits, empty without one."},
+	"received_amount":      {Value: EventAmount, Means: "What came."},
+	"requested_asset":      {Value: EventText, Means: "What the merchant gets, empty in a draft that does not say."},
+	"requested_network":    {Value: EventText, Means: "The network of the crypto, empty for shillings."},
+	"transfer_id":          {Value: EventID, Means: "The transfer of the crypto."},
 	"account_name":         {Value: EventText, Means: "The name of the bank account."},
 	"account_number":       {Value: EventText, Means: "The number of the bank account."},
 	"address":              {Value: EventText, Means: "The address on the network."},
@@ -288,7 +307,6 @@ var eventFields = map[string]EventField{
 	"phone_number":         {Value: EventText, Means: "The masked phone number."},
 	"day":                  {Value: EventText, Means: "The day, as YYYY-MM-DD."},
 	"amount_side":          {Value: EventText, Means: "Whether the amount of crypto or of shillings was given."},
-	"fee_amount":           {Value: EventAmount, Means: "The fee of the house, in shillings."},
 	"fee_currency":         {Value: EventText, Means: "The asset of the fee.", Words: assetWords()},
 	"is_open":              {Value: EventFlag, Means: "Whether banks settle on the day."},
 	"merchant_id":          {Value: EventID, Means: "The merchant."},

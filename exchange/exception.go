@@ -70,6 +70,7 @@ type PaymentException struct {
 	OrderID   uuid.UUID
 	AttemptID uuid.UUID // the collection that brought it, or the payout that sent it
 	LineID    uuid.UUID // the line of a bank's statement that is about it
+	DepositID uuid.UUID // the OTC deposit that the money names, or that ended with it
 	Receipt   string
 	Amount    money.Amount
 	Place     ExceptionPlace // of crypto, filled for views read by users; otherwise zero
@@ -95,7 +96,7 @@ func Rails() []Rail { return []Rail{RailMomo, RailBank, RailChain} }
 // Rail is the way that the money took.
 func (x PaymentException) Rail() Rail {
 	switch {
-	case x.LineID != uuid.Nil:
+	case x.LineID != uuid.Nil, x.DepositID != uuid.Nil && x.AttemptID == uuid.Nil:
 		return RailBank
 	case x.Amount.Asset() == money.KES:
 		return RailMomo

@@ -29,15 +29,38 @@ const (
 	IntendSaleAccept     IntentKind = "sale.accept" // to be paid for another amount that came
 	IntendSaleReturn     IntentKind = "sale.return" // to have that back
 	IntendWallet         IntentKind = "wallet.create"
+	IntendOTCDraft       IntentKind = "deposit.draft"
+	IntendOTCOpen        IntentKind = "deposit.open" // draft, quote and submit in one
+	IntendOTCEdit        IntentKind = "deposit.edit"
+	IntendOTCQuote       IntentKind = "deposit.quote"
+	IntendOTCSubmit      IntentKind = "deposit.submit"
+	IntendOTCProof       IntentKind = "deposit.proof"
+	IntendOTCAssign      IntentKind = "deposit.assign"
+	IntendOTCClaim       IntentKind = "deposit.claim"
+	IntendOTCRelease     IntentKind = "deposit.release"
+	IntendOTCAsk         IntentKind = "deposit.request_info"
+	IntendOTCAnswer      IntentKind = "deposit.provide_info"
+	IntendOTCHold        IntentKind = "deposit.hold"
+	IntendOTCUnhold      IntentKind = "deposit.unhold"
+	IntendOTCConfirm     IntentKind = "deposit.confirm"
+	IntendOTCReject      IntentKind = "deposit.reject"
+	IntendOTCSettle      IntentKind = "deposit.settle"
+	IntendOTCCancel      IntentKind = "deposit.cancel"
+	IntendOTCAudit       IntentKind = "deposit.audit"
 )
 
-// intentFlows are the prefixes of the ids of the flows that may use intents, by kind. 0015_intents.sql has the same.
+// intentFlows are the prefixes of the ids of the flows that may use intents, by kind. 0028_otc_deposits.sql has the same.
 var intentFlows = map[IntentKind]string{
 	IntendTransfer: "transfer:", IntendTransferCancel: "transfer:", IntendColdPayload: "transfer:", IntendColdImport: "transfer:",
 	IntendPurchase: "on-ramp:", IntendPurchaseCancel: "on-ramp:", IntendPrompt: "on-ramp:",
 	IntendSale: "off-ramp:", IntendSaleCancel: "off-ramp:", IntendSaleAccept: "off-ramp:", IntendSaleReturn: "off-ramp:",
-	IntendWallet: "wallet:",
+	IntendWallet:   "wallet:",
+	IntendOTCDraft: otcFlow, IntendOTCOpen: otcFlow, IntendOTCEdit: otcFlow, IntendOTCQuote: otcFlow, IntendOTCSubmit: otcFlow, IntendOTCProof: otcFlow,
+	IntendOTCAssign: otcFlow, IntendOTCClaim: otcFlow, IntendOTCRelease: otcFlow, IntendOTCAsk: otcFlow, IntendOTCAnswer: otcFlow, IntendOTCHold: otcFlow,
+	IntendOTCUnhold: otcFlow, IntendOTCConfirm: otcFlow, IntendOTCReject: otcFlow, IntendOTCSettle: otcFlow, IntendOTCCancel: otcFlow, IntendOTCAudit: otcFlow,
 }
+
+const otcFlow = "otc-deposit:"
 
 // IntentKinds lists the kinds in a fixed order.
 func IntentKinds() []IntentKind {

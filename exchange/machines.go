@@ -23,7 +23,8 @@ func Machines() []MachineView {
 		view(ChainPaymentMachine), view(ChainAttemptMachine), view(ExceptionMachine), view(RefundMachine),
 		view(ChainDepositMachine), view(TransferMachine), view(ReconciliationMachine), view(DifferenceMachine),
 		view(QuoteMachine), view(ControlChangeMachine), view(FloatMoveMachine), view(EscrowMachine), view(OrderPayoutMachine),
-		view(C2BMachine), view(ColdDraftMachine), view(WebhookMachine), view(WebhookDeliveryMachine), view(StatementMachine), view(LineMachine), view(DestinationMachine),
+		view(C2BMachine), view(ColdDraftMachine), view(WebhookMachine), view(WebhookDeliveryMachine), view(StatementMachine), view(LineMachine),
+		view(DestinationMachine), view(OTCMachine),
 	}
 }
 

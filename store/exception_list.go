@@ -28,18 +28,18 @@ type ExceptionFilter struct {
 	View                   *View // restricts to exceptions that concern the view; nil is all
 }
 
-const exceptionColumns = `id, kind, status, order_id, attempt_id, line_id, receipt, amount||' '||asset AS amount, NULL AS place, note, created_at, updated_at, version`
+const exceptionColumns = `id, kind, status, order_id, attempt_id, line_id, deposit_id, receipt, amount||' '||asset AS amount, NULL AS place, note, created_at, updated_at, version`
 
 func exceptionSnapshot(x exchange.PaymentException) map[string]any {
 	return map[string]any{
-		"id": x.ID, "kind": x.Kind, "status": x.Status, "order_id": nullID(x.OrderID), "statement_line_id": nullID(x.LineID), "receipt": x.Receipt, "amount": x.Amount.String(),
+		"id": x.ID, "kind": x.Kind, "status": x.Status, "order_id": nullID(x.OrderID), "statement_line_id": nullID(x.LineID), "deposit_id": nullID(x.DepositID), "receipt": x.Receipt, "amount": x.Amount.String(),
 		"currency": x.Amount.Asset(), "version": x.Version,
 	}
 }
 
 const insertException = `
-INSERT INTO payment_exceptions (id, kind, status, order_id, attempt_id, line_id, receipt, asset, amount, note, created_at, updated_at)
-VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, $8, '', $9, $9) RETURNING ` + exceptionColumns
+INSERT INTO payment_exceptions (id, kind, status, order_id, attempt_id, line_id, receipt, asset, amount, note, created_at, updated_at, deposit_id)
+VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, $8, '', $9, $9, $10) RETURNING ` + exceptionColumns
 
 // openException opens an exception that its owner, if any, may read.
 func (t unitTx) openException(ctx context.Context, owner uuid.UUID, x exchange.PaymentException) (exchange.PaymentException, error) {
@@ -47,7 +47,7 @@ func (t unitTx) openException(ctx context.Context, owner uuid.UUID, x exchange.P
 	if err != nil {
 		return x, err
 	}
-	err = t.Get(ctx, &x, insertException, id, x.Kind, nullID(x.OrderID), nullID(x.AttemptID), nullID(x.LineID), x.Receipt, x.Amount.Asset(), x.Amount.Decimal(), t.s.now())
+	err = t.Get(ctx, &x, insertException, id, x.Kind, nullID(x.OrderID), nullID(x.AttemptID), nullID(x.LineID), x.Receipt, x.Amount.Asset(), x.Amount.Decimal(), t.s.now(), nullID(x.DepositID))
 	if err != nil {
 		return x, err
 	}
@@ -63,6 +63,9 @@ const ownerOfOrder = `SELECT customer_id FROM orders WHERE id = $1`
 func (t unitTx) ownerOfException(ctx context.Context, x exchange.PaymentException) (owner uuid.UUID, err error) {
 	if x.OrderID != uuid.Nil {
 		return owner, t.Get(ctx, &owner, ownerOfOrder, x.OrderID)
+	}
+	if x.DepositID != uuid.Nil {
+		return owner, t.Get(ctx, &owner, merchantOfDeposit, x.DepositID)
 	}
 	if x.AttemptID == uuid.Nil {
 		return owner, nil
@@ -126,7 +129,9 @@ func (t unitTx) lockedException(ctx context.Context, id uuid.UUID) (exchange.Pay
 
 // onRail are the conditions of rails; see exchange.PaymentException.Rail.
 var onRail = map[exchange.Rail]string{
-	exchange.RailBank: `line_id IS NOT NULL`, exchange.RailMomo: `line_id IS NULL AND asset = 'KES'`, exchange.RailChain: `asset <> 'KES'`,
+	exchange.RailBank:  `(line_id IS NOT NULL OR deposit_id IS NOT NULL AND attempt_id IS NULL)`,
+	exchange.RailMomo:  `line_id IS NULL AND (deposit_id IS NULL OR attempt_id IS NOT NULL) AND asset = 'KES'`,
+	exchange.RailChain: `asset <> 'KES'`,
 }
 
 // ListExceptions pages through the payment exceptions, newest first, with their number and the places of their crypto.

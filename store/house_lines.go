@@ -19,13 +19,17 @@ import (
 // check of bank_lines, and its case in check_bank_line.
 type lineMatcher struct {
 	object string
+	// match matches a line with an object that books the line's money only then; nil for one that has booked it.
+	match func(s *Store, ctx context.Context, p linePair) error
 	// find lists pairs of a line that is not matched and the only object that explains it. $1 is how many.
 	find string
 }
 
 var lineMatchers = []lineMatcher{
-	{exchange.LineOfPayout, findPayouts},
-	{exchange.LineOfJournal, findJournal},
+	{object: exchange.LineOfDeposit, find: findDeposits, match: (*Store).matchDeposit},
+	{object: exchange.LineOfDeposit, find: findLineless, match: (*Store).matchDeposit},
+	{object: exchange.LineOfPayout, find: findPayouts},
+	{object: exchange.LineOfJournal, find: findJournal},
 }
 
 // A payment of an order by bank is found by the bank's reference, as an officer entered it, whether the bank's statement has it as
@@ -79,7 +83,7 @@ func (s *Store) MatchLines(ctx context.Context) (int, error) {
 			return settled, translate(err, "statement line")
 		}
 		for _, p := range pairs {
-			err := s.matchByRule(ctx, p, m.object)
+			err := s.matchByRule(ctx, p, m)
 			switch exchange.CodeOf(err) {
 			case "":
 				settled++
@@ -109,9 +113,12 @@ func (s *Store) MatchLines(ctx context.Context) (int, error) {
 	return s.compareStatements(ctx)
 }
 
-func (s *Store) matchByRule(ctx context.Context, p linePair, object string) error {
+func (s *Store) matchByRule(ctx context.Context, p linePair, m lineMatcher) error {
+	if m.match != nil {
+		return m.match(s, ctx, p)
+	}
 	_, err := change(ctx, s, "statement line", p.LineID, func(ctx context.Context, t unitTx) (struct{}, exchange.Posting, error) {
-		posting, err := t.matchLine(ctx, p.LineID, object, p.ObjectID, flow)
+		posting, err := t.matchLine(ctx, p.LineID, m.object, p.ObjectID, flow)
 		return struct{}{}, posting, err
 	})
 	return err
@@ -212,7 +219,7 @@ func (s *Store) setLinesAside(ctx context.Context) (int, error) {
 			return 0, all, err
 		}
 		for _, l := range lines {
-			x, err := t.openException(ctx, uuid.Nil, exchange.PaymentException{Kind: exchange.ExcUnmatched, LineID: l.ID, Receipt: lineReceipt(l), Amount: l.Amount})
+			x, err := t.openLineException(ctx, l)
 			if err != nil {
 				return 0, all, err
 			}
@@ -225,6 +232,23 @@ func (s *Store) setLinesAside(ctx context.Context) (int, error) {
 		}
 		return len(lines), all, nil
 	})
+}
+
+// openLineException opens the exception of a line that nothing explains. One that names a deposit which takes no money is late.
+func (t unitTx) openLineException(ctx context.Context, l exchange.StatementLine) (exchange.PaymentException, error) {
+	x := exchange.PaymentException{Kind: exchange.ExcUnmatched, LineID: l.ID, Receipt: lineReceipt(l), Amount: l.Amount}
+	deposit, err := t.lateFor(ctx, l)
+	if err != nil {
+		return x, err
+	}
+	var owner uuid.UUID
+	if deposit != uuid.Nil {
+		x.Kind, x.DepositID = exchange.ExcLate, deposit
+		if err := t.Get(ctx, &owner, merchantOfDeposit, deposit); err != nil {
+			return x, err
+		}
+	}
+	return t.openException(ctx, owner, x)
 }
 
 // lineReceipt identifies an exception about a line: it may be set aside again after it was matched by mistake.

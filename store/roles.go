@@ -74,6 +74,9 @@ journal_entries             ri    r      r     r      r       -         -
 bank_statements             riu   ru     r     r      r       -         -
 bank_lines                  riu   ru     r     r      r       -         -
 otc_destinations            riu   r      r     r      r       -         -
+otc_deposits                r     riu    ru    r      -       -         -
+otc_confirmations           r     riu    r     -      -       -         -
+otc_limits                  r     r      r     -      -       -         -
 valuations                  riu   r      r     r      r       -         -
 role_limits                 riu   r      r     r      r       -         -
 user_limits                 riu   r      r     r      r       -         -
@@ -154,7 +157,7 @@ reserve_reports             r     ri     r     ri     r       -         -
 file_retention              r     r      -     -      -       -         -
 files                       ri    ru     -     -      -       -         -
 file_keys                   ri    pd     -     -      -       -         -
-file_uses                   ri    r      -     -      -       -         -
+file_uses                   ri    ri     -     -      -       -         -
 `
 
 // updatable are the columns of a table that may be updated, where not all may. The others follow from triggers, or never change.
@@ -164,6 +167,7 @@ var updatable = map[string]string{
 	"holds":              "amount, status, updated_at",
 	"bank_accounts":      "account_name, bank_code, bank_name, branch, is_active, swift_code, updated_at, version",
 	"bank_statements":    "compared_at, fresh, ledger, status, unexplained, updated_at, version",
+	"otc_confirmations":  "withdrawn_at",
 	"bank_lines":         "matched_at, matched_by, object_id, object_type, status, updated_at, version",
 	"otc_destinations":   "confirmed_at, confirmed_by, removed_at, removed_by, status, updated_at, version",
 	"webhook_keys":       "expires_at",

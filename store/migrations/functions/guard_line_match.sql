@@ -1,13 +1,17 @@
 -- A match names what explains a line, and stays until the line is freed. One by hand is the word of an active officer, which only the
--- API takes. A journal entry that is being corrected at this moment explains nothing any more: the lock is on the entry, because the
--- correction and the match must not both look before the other is there.
+-- API takes, or what the officer who confirms a deposit said of it, which is an intent. A journal entry that is being corrected at this
+-- moment explains nothing any more: the lock is on the entry, because the correction and the match must not both look before the other
+-- is there.
 CREATE OR REPLACE FUNCTION guard_line_match() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF OLD.status = 'matched' AND NEW.status = 'matched' THEN
         RAISE EXCEPTION 'line % is matched already', NEW.id USING ERRCODE = 'KV001';
     END IF;
     IF NEW.matched_by IS NOT NULL THEN
-        PERFORM FROM users u WHERE u.id = NEW.matched_by AND u.is_active AND u.role IN ('admin', 'treasury') AND current_user <> 'kivuko_flows' FOR SHARE;
+        PERFORM FROM users u WHERE u.id = NEW.matched_by AND u.is_active AND CASE NEW.object_type
+            WHEN 'otc_deposit' THEN EXISTS (SELECT FROM otc_confirmations c WHERE c.deposit_id = NEW.object_id AND c.line_id = NEW.id
+                AND c.officer_id = u.id AND c.withdrawn_at IS NULL)
+            ELSE u.role IN ('admin', 'treasury') AND current_user <> 'kivuko_flows' END FOR SHARE;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'no officer says what explains line %', NEW.id USING ERRCODE = 'KV006';
         END IF;
