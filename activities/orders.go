@@ -127,6 +127,8 @@ const (
 	ObjectOrder     = "order"
 	ObjectException = "payment_exception"
 	ObjectTransfer  = "transfer"
+	// ObjectOTCDeposit has no command but the retry of a signal, which needs no row.
+	ObjectOTCDeposit = "otc_deposit"
 )
 
 // ProveInput asks whether a command exists for one of some objects.

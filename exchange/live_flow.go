@@ -18,13 +18,14 @@ const (
 	LiveTransfer LiveKind = "transfer"
 	LiveLate     LiveKind = "late"   // late money of a prompt, which waits for a decision or for its refund
 	LiveReturn   LiveKind = "return" // unmatched crypto on its way back; its object is the payment exception
+	LiveOTC      LiveKind = "otc_deposit"
 )
 
 // LiveRow is a row that has not come to its end, with what its flow is started with.
 type LiveRow struct {
 	Kind       LiveKind
 	ObjectID   uuid.UUID
-	IntentID   uuid.UUID // that opened an order or a transfer
+	IntentID   uuid.UUID // that opened an order, a transfer or an OTC deposit
 	RequestID  uuid.UUID // the request to return crypto
 	OrderID    uuid.UUID
 	Type       OrderType

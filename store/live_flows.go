@@ -34,6 +34,9 @@ WITH own AS (
     SELECT 'transfer', t.id, t.intent_id, NULL, NULL, '', t.network::text, t.asset::text, NULL, t.updated_at
     FROM transfers t WHERE t.status NOT IN ('completed', 'cancelled', 'rejected', 'failed') AND NOT (t.status = 'blocked' AND t.status_detail = 'released')
     UNION ALL
+    SELECT 'otc_deposit', d.id, d.intent_id, NULL, NULL, '', coalesce(d.network::text, ''), coalesce(d.asset::text, ''), d.merchant_id, d.updated_at
+    FROM otc_deposits d WHERE d.status NOT IN ('audited', 'rejected', 'cancelled', 'expired')
+    UNION ALL
     SELECT 'late', l.attempt_id, NULL, NULL, a.order_id, '', '', '', NULL, l.updated_at
     FROM late l JOIN payment_attempts a ON a.id = l.attempt_id WHERE a.object_type = 'order'
     UNION ALL

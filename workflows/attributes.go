@@ -35,6 +35,8 @@ const (
 	StageWatch     = "watch"
 	StageScreening = "screening"
 	StageApproval  = "approval"
+	StageReview    = "review" // by the OTC desk
+	StageAudit     = "audit"
 	StageDone      = "done"
 )
 
@@ -50,6 +52,7 @@ const (
 	WaitsForNothing   = "nothing"
 	WaitsForScreener  = "screener"
 	WaitsForOfficer   = "officer"
+	WaitsForMerchant  = "merchant"
 )
 
 // Priorities on the task queues, 1 first: refunds come before new orders.

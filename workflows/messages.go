@@ -19,6 +19,7 @@ const (
 	UpdateReject       = "reject"        // transfer: ApprovalRef, answers TransferAck
 	UpdatePayload      = "payload"       // transfer of a cold wallet: IntentRef, answers TransferAck
 	UpdateImport       = "import"        // transfer of a cold wallet: IntentRef, answers TransferAck
+	UpdateStep         = "step"          // OTC deposit: IntentRef of any verb, answers OTCAck
 )
 
 // Signals are accepted even while no worker runs, and never answered. None of them carries authority.

@@ -83,6 +83,7 @@ var objectTypes = []struct {
 	{latePaymentForm, "payment_attempt"},
 	{walletForm, "wallet"},
 	{returnDepositForm, "payment_exception"},
+	{otcDepositForm, "otc_deposit"},
 }
 
 // ObjectOf returns the type and id of the object that a flow is about: "order" and the order's id, for example. It

@@ -39,6 +39,7 @@ const (
 	TypeSealAudit         = "SealAudit"
 	TypeSweepFiles        = "SweepFiles"
 	TypeMatchStatements   = "MatchStatements"
+	TypeOTCDeposit        = "OTCDeposit"
 )
 
 // IDForm is the form of the ids of a type of flow, as "on-ramp:<order>".
@@ -86,6 +87,7 @@ const (
 	reconciliationForm IDForm = "reconciliation:<network>"
 	moveFloatForm      IDForm = "float-move:<movement>"
 	webhooksForm       IDForm = "webhooks:<endpoint>"
+	otcDepositForm     IDForm = "otc-deposit:<deposit>"
 )
 
 // Flow describes a type of flow.
@@ -124,6 +126,7 @@ func Flows() []Flow {
 		{TypeSealAudit, SealAudit, ""},
 		{TypeSweepFiles, SweepFiles, ""},
 		{TypeMatchStatements, MatchStatements, ""},
+		{TypeOTCDeposit, OTCDeposit, otcDepositForm},
 	}
 }
 
@@ -156,6 +159,9 @@ func LatePayoutID(attempt uuid.UUID) string { return latePaymentForm.of(attempt)
 
 // TransferID is the id of the flow of a transfer.
 func TransferID(transfer uuid.UUID) string { return transferForm.of(transfer) }
+
+// OTCDepositID is the id of the flow of an OTC deposit.
+func OTCDepositID(deposit uuid.UUID) string { return otcDepositForm.of(deposit) }
 
 // WalletID is the id of the flow that creates a wallet.
 func WalletID(wallet uuid.UUID) string { return walletForm.of(wallet) }
@@ -217,6 +223,7 @@ var (
 	relay          *activities.Relay
 	files          *activities.Files
 	house          *activities.House
+	otc            *activities.OTC
 	momo           *activities.Momo
 	payouts        *activities.Payouts
 	refunds        *activities.Refunds
@@ -235,7 +242,7 @@ var (
 func Activities(queue string) []any {
 	switch {
 	case queue == QueueFlows:
-		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house}
+		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc}
 	case queue == QueueMomo:
 		return []any{momo, payouts, refunds, float, statement}
 	case queue == QueueWebhooks:
