@@ -45,7 +45,7 @@ func (w *harness) attacker(r route) person {
 	if endsSessions(r) {
 		return w.person(exchange.RoleCustomer)
 	}
-	for _, role := range []exchange.Role{exchange.RoleAdmin, exchange.RoleTreasury, exchange.RoleVendor, exchange.RoleCustomer} {
+	for _, role := range []exchange.Role{exchange.RoleAdmin, exchange.RoleTreasury, exchange.RoleOTCOfficer, exchange.RoleVendor, exchange.RoleCustomer} {
 		if exchange.ScopeOf(role, r.action) != exchange.ScopeNone {
 			return w.people[role]
 		}

@@ -105,7 +105,7 @@ func TestEveryPatchTakesAVersion(t *testing.T) {
 			return w.do(patch, at.path, at.body, at.who.auth(), header("If-Match", tag))
 		}
 		read := func() *reply {
-			return w.do(get, strings.TrimSuffix(at.path, "/refund-address"), nil, at.who.auth()).want(http.StatusOK)
+			return w.do(get, strings.TrimSuffix(strings.TrimSuffix(at.path, "/refund-address"), "/draft"), nil, at.who.auth()).want(http.StatusOK)
 		}
 		before := read()
 		tag := before.header.Get("ETag")
@@ -213,7 +213,7 @@ func TestReadsWithoutAListAreObjects(t *testing.T) {
 }
 
 // fileContents are the paths of the contents of files, whose tag is their digest.
-var fileContents = []string{filesPath + "/{id}/content", "/files/{id}"}
+var fileContents = []string{filesPath + "/{id}/content", "/files/{id}", "/otc-deposits-proof/{deposit_id}/{file}.pdf"}
 
 func TestConditionsAreDocumented(t *testing.T) {
 	doc := contract(t)

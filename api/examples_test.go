@@ -26,7 +26,7 @@ const examplesFile = "examples.json"
 // withoutExample are the operations that have no example, with the reason.
 var withoutExample = map[string]string{
 	"docs": "a page", "docsAsset": "a file", "errorPage": "a page", "metrics": "a text", "peoplePage": "a page", "openapi": "this document",
-	"uploadFile": "a form", "getFileContent": "a file", "openFileLink": "a file",
+	"uploadFile": "a form", "proveOTCDeposit": "a form", "getFileContent": "a file", "openFileLink": "a file", "getOTCProof": "a file",
 }
 
 // exampleTests are the tests that give the examples. An operation's is the richest of the first test with a good one.
@@ -49,7 +49,7 @@ func exampleTests() []func(*testing.T) {
 		TestInvitationsAreListedAndWithdrawn, TestPasskeysProveTheirUser, TestH9MoneyNeedsAFreshProof, TestH3SquattersAreNotPaid,
 		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOfficersDecideAboutSalesFromWallets, TestFilesAreTheirOwners, TestBankAccountsAreAgreedByTwo,
 		TestJournalEntriesAreBookedByTwo, TestStatementLinesAreMatchedByHand, TestStatementsAreImported, TestMerchantsReadTheirStatement,
-		TestDestinationsAreConfirmedAndRest, TestOperationsWithoutAnotherExample,
+		TestDestinationsAreConfirmedAndRest, TestOTCDepositTakesFourPeople, TestOTCDepositForCrypto, TestOTCOfficersRunTheQueue, TestOperationsWithoutAnotherExample,
 	}
 }
 
@@ -153,7 +153,7 @@ var (
 	anEmail   = regexp.MustCompile(`(?i)^[a-z_]*\d+@example\.com$`)
 	aPhone    = regexp.MustCompile(`^(\+?254|0)7\d{8}$`)
 	aReceipt  = regexp.MustCompile(`^[0-9A-F]{10}$`)
-	aNumber   = regexp.MustCompile(`^(KVK)[0-9A-F]{9}$|^(evt_|https://hooks\.example/)\d+$`)
+	aNumber   = regexp.MustCompile(`^(KVK|KVD)[0-9A-Z]{9}$|^(evt_|https://hooks\.example/)\d+$`)
 	aCode     = regexp.MustCompile(`^\d{6}$`)
 	masked    = regexp.MustCompile(`^\*+\d+$`)
 	aLink     = regexp.MustCompile(`link=v4\.local\.[\w.-]+`)

@@ -20,6 +20,7 @@ type wireException struct {
 	OrderID      *uuid.UUID `json:"order_id"`
 	AttemptID    *uuid.UUID `json:"attempt_id"`
 	LineID       *uuid.UUID `json:"statement_line_id"`
+	OTCDepositID *uuid.UUID `json:"otc_deposit_id"`
 	Receipt      *string    `json:"receipt"`
 	Asset        string     `json:"asset"`
 	Amount       string     `json:"amount"`
@@ -53,7 +54,7 @@ func exceptionWire(e exchange.PaymentException) wireException {
 	}
 	p := e.Place
 	w := wireException{
-		ID: e.ID, Kind: string(e.Kind), Status: string(e.Status), StatusDetail: waits, Rail: string(e.Rail()), OrderID: optID(e.OrderID), LineID: optID(e.LineID),
+		ID: e.ID, Kind: string(e.Kind), Status: string(e.Status), StatusDetail: waits, Rail: string(e.Rail()), OrderID: optID(e.OrderID), LineID: optID(e.LineID), OTCDepositID: optID(e.DepositID),
 		AttemptID: optID(e.AttemptID), Receipt: optText(e.Receipt), Asset: string(e.Amount.Asset()), Amount: e.Amount.String(),
 		Network: optText(string(p.Network)), TxHash: optText(p.TxID), FromAddress: optText(p.From), Address: optText(p.Address), WalletID: optID(p.WalletID),
 		DepositID: optID(p.DepositID), Note: optText(e.Note), CreatedAt: stamp(e.CreatedAt), UpdatedAt: stamp(e.UpdatedAt),
@@ -76,7 +77,7 @@ func (s *server) listExceptions(c *call) error {
 	page := q.page(anyPage)
 	filter := store.ExceptionFilter{
 		Status: exchange.ExceptionStatus(q.oneOf("status", exceptionStatuses...)), Kind: exchange.ExceptionKind(q.oneOf("kind", exceptionKinds...)),
-		Asset: money.Asset(q.oneOf("asset", assetNames()...)), OrderID: q.id("order_id"), AttemptID: q.id("attempt_id"), LineID: q.id("statement_line_id"), Rail: exchange.Rail(q.oneOf("rail", rails...)),
+		Asset: money.Asset(q.oneOf("asset", assetNames()...)), OrderID: q.id("order_id"), AttemptID: q.id("attempt_id"), LineID: q.id("statement_line_id"), DepositID: q.id("otc_deposit_id"), Rail: exchange.Rail(q.oneOf("rail", rails...)),
 		CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {

@@ -175,6 +175,22 @@ func (f *fakeFlows) OpenTransfer(ctx context.Context, r exchange.TransferRequest
 	return err
 }
 
+func (f *fakeFlows) OpenOTC(ctx context.Context, r exchange.OTCRequest, intent uuid.UUID) error {
+	if err := f.called("deposit " + r.ID.String()); err != nil {
+		return err
+	}
+	_, err := f.store.OpenOTC(ctx, exchange.Asked{IntentID: intent, Flow: workflows.OTCDepositID(r.ID)})
+	return err
+}
+
+func (f *fakeFlows) StepOTC(ctx context.Context, deposit, intent uuid.UUID) error {
+	if err := f.called("step " + deposit.String()); err != nil {
+		return err
+	}
+	_, err := f.store.StepOTC(ctx, deposit, exchange.Asked{IntentID: intent, Flow: workflows.OTCDepositID(deposit)})
+	return err
+}
+
 func (f *fakeFlows) CancelTransfer(ctx context.Context, transfer, intent uuid.UUID) error {
 	if err := f.called("cancel transfer " + transfer.String()); err != nil {
 		return err

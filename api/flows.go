@@ -49,6 +49,11 @@ type Flows interface {
 	// CreateWallet has the signer make the key of the wallet that an intent asks for, and returns when its row is stored.
 	CreateWallet(ctx context.Context, wallet, intent uuid.UUID) error
 
+	// OpenOTC starts the flow of an OTC deposit for an intent and returns when its row is stored. A request id opens at most one deposit.
+	OpenOTC(ctx context.Context, r exchange.OTCRequest, intent uuid.UUID) error
+	// StepOTC sends the deposit's flow an intent of a verb, which it carries out once.
+	StepOTC(ctx context.Context, deposit, intent uuid.UUID) error
+
 	OffRampFlows
 	RefundFlows
 	FloatFlows
@@ -219,6 +224,17 @@ func (t temporalFlows) CreateWallet(ctx context.Context, wallet, intent uuid.UUI
 	}
 	var created workflows.WalletCreated
 	return fromTemporal(run.Get(ctx, &created))
+}
+
+func (t temporalFlows) OpenOTC(ctx context.Context, r exchange.OTCRequest, intent uuid.UUID) error {
+	return t.open(ctx, intent, client.StartWorkflowOptions{
+		ID: workflows.OTCDepositID(r.ID), WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		StaticSummary: workflows.OTCDepositSummary(r), TypedSearchAttributes: workflows.OTCDepositAttributes(),
+	}, workflows.TypeOTCDeposit, workflows.OTCDepositInput{IntentID: intent})
+}
+
+func (t temporalFlows) StepOTC(ctx context.Context, deposit, intent uuid.UUID) error {
+	return t.intend(ctx, workflows.OTCDepositID(deposit), workflows.UpdateStep, intent)
 }
 
 // fromTemporal converts errors of the Temporal service. Errors of a flow are converted by

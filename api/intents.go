@@ -11,6 +11,9 @@ import (
 // ask writes down what the caller asks for and has the flow carry it out, by the id of the intent alone. A refusal ends the
 // intent before the caller learns of it, so that nothing opens later what the caller was told is not opened.
 func (s *server) ask(c *call, kind exchange.IntentKind, object uuid.UUID, terms exchange.Terms, send func(intent uuid.UUID) error) error {
+	if c.objectID == uuid.Nil { // a route without idempotency keys
+		c.objectID = newID()
+	}
 	asked, err := s.Store.SaveIntent(c.ctx, exchange.Intent{ID: c.objectID, Kind: kind, ObjectID: object, By: c.who, Terms: terms})
 	if err != nil {
 		return err

@@ -112,6 +112,9 @@ var unproven = map[exchange.Action]string{
 	exchange.ActOpenQuotes:          "a quote is a price",
 	exchange.ActReadPricing:         "a replay computes a price again",
 	exchange.ActUploadFiles:         "a file is evidence; who decides by it proves itself",
+	exchange.ActAnswerDeposits:      "words and files are evidence; who decides by them proves itself",
+	exchange.ActAssignDeposits:      "it says who reviews, or stops",
+	exchange.ActClaimDeposits:       "a claim confirms nothing",
 	exchange.ActReadFiles:           "a link opens for minutes what its maker reads anyway",
 }
 

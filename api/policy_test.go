@@ -29,10 +29,11 @@ type harness struct {
 	buys   exchange.Offer          // the vendor's that buys
 	sales  map[uuid.UUID]uuid.UUID // of each seller, one
 	stuck  uuid.UUID               // a purchase whose crypto can't be sent
+	proofs map[uuid.UUID]uuid.UUID // of OTC deposits
 }
 
 func newHarness(t *testing.T) *harness {
-	w := &harness{env: start(t), people: map[exchange.Role]person{}, wallet: map[uuid.UUID]exchange.Wallet{}, sales: map[uuid.UUID]uuid.UUID{}}
+	w := &harness{env: start(t), people: map[exchange.Role]person{}, wallet: map[uuid.UUID]exchange.Wallet{}, sales: map[uuid.UUID]uuid.UUID{}, proofs: map[uuid.UUID]uuid.UUID{}}
 	for _, r := range exchange.Roles() {
 		if r != exchange.RoleSubvendor {
 			w.people[r] = w.person(r)
@@ -245,6 +246,7 @@ func cells() map[string]cell {
 	maps.Copy(all, houseCells())
 	maps.Copy(all, statementCells())
 	maps.Copy(all, destinationCells())
+	maps.Copy(all, otcCells())
 	for _, verb := range []string{"accept", "write-off", "credit", "refund"} {
 		body := map[string]any{"note": "because"}
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}
@@ -396,6 +398,9 @@ func (w *harness) ask(r route, c cell, s scene) *reply {
 func (w *harness) send(r route, c cell, s scene, id uuid.UUID) *reply {
 	w.t.Helper()
 	path := strings.ReplaceAll(r.path, "{role}", "user")
+	if file, proven := w.proofs[id]; proven {
+		path = strings.ReplaceAll(path, "{file}", file.String())
+	}
 	path = pathParameter.ReplaceAllString(path, id.String())
 	var body any
 	if c.body != nil {

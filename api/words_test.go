@@ -99,8 +99,20 @@ func words() []word {
 		{"OptionalWalletPurpose", "The purpose of a wallet of the house; null for other wallets.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), true},
 	}...)
 	all = append(all, detailWords()...)
+	all = append(all, otcWords()...)
 	slices.SortFunc(all, func(a, b word) int { return strings.Compare(a.name, b.name) })
 	return all
+}
+
+func otcWords() []word {
+	return []word{
+		{"OTCMethod", "How the money of an OTC deposit comes: by bank, by a prompt on a phone (momo), or to our mobile money number (c2b).", otcMethods, false},
+		{"OptionalOTCMethod", "How the money of an OTC deposit comes, or null.", otcMethods, true},
+		{"OTCStatus", "The state of an OTC deposit.", otcStatuses, false},
+		{"OptionalOTCStatus", "The state of an OTC deposit, or null.", otcStatuses, true},
+		{"OTCStatusDetail", "What the OTC deposit waits for, or why it ended.", exchange.OTCDetails(), false},
+		{"OTCFlag", "What about an OTC deposit an officer should look at.", otcFlags, false},
+	}
 }
 
 // meansOf is the meaning of a field in the events of an object.

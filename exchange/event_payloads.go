@@ -162,7 +162,7 @@ var payloadOf = map[string]string{
 	"chain_payment.draft_lapsed": "id draft_id tx_hash nonce nonce_account",
 	"chain_payment.withdrawn":    "id draft_id tx_hash nonce nonce_account",
 	"order_payout":               "order_id rail amount currency phone_number status receipt refused_code version",
-	"payment_exception":          "id kind status order_id? statement_line_id? deposit_id? receipt amount currency version",
+	"payment_exception":          "id kind status order_id? statement_line_id? otc_deposit_id? receipt amount currency version",
 	"refund":                     "id rail order_id? exception_id? amount currency status detail receipt network~ address~ phone_number~ version",
 	"chain_deposit":              "id network tx_hash index from_address to_address asset amount wallet_id? kind status block block_id version",
 	"float_move":                 "id amount currency status asked_by code receipt settled_by? version",
@@ -193,7 +193,7 @@ var payloadOf = map[string]string{
 
 // eventFields are the fields of payloads by name.
 var eventFields = map[string]EventField{
-	"deposit_id":           {Value: EventID, Means: "The OTC deposit."},
+	"otc_deposit_id":       {Value: EventID, Means: "The OTC deposit."},
 	"fee_amount":           {Value: EventAmount, Means: "The fee of the house, in shillings."},
 	"flag":                 {Value: EventText, Means: "What an officer should look at."},
 	"payment_reference":    {Value: EventText, Means: "What the payer writes on the payment."},

@@ -165,7 +165,7 @@ func (d OTCDeposit) Admit(verb IntentKind, by Principal) error {
 	case !slices.Contains(v.from, d.Status):
 		return Errorf(CodeStateConflict, "The OTC deposit is %s, which does not allow this.", d.Status)
 	case verb == IntendOTCReject && by.Role == RoleTreasury && d.Status != OTCConfirmed:
-		return Errorf(CodeForbidden, "A treasury officer rejects only what is confirmed.")
+		return Errorf(CodeStateConflict, "A treasury officer rejects only what is confirmed.")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package exchange
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -40,6 +41,15 @@ func (r *OTCRequest) terms() []term {
 		idTerm("bank_account_id", &r.BankID), textTerm("phone", &r.Phone), momentTerm("transfer_date", &r.TransferDate), textTerm("sender_account_name", &r.SenderName),
 		textTerm("sender_account_last4", &r.SenderLast4), textTerm("sender_bank_name", &r.SenderBank), textTerm("sender_bank_branch", &r.SenderBranch),
 		textTerm("receipt_number", &r.ReceiptNumber), textTerm("version", &r.Version),
+	}
+}
+
+// Request is what a draft says, as the request that would change it.
+func (d OTCDeposit) Request() OTCRequest {
+	return OTCRequest{
+		ID: d.ID, Method: d.Method, Fiat: d.Fiat, Asset: d.Asset, Network: d.Network, BankID: d.BankID, Phone: d.Phone.Digits(), TransferDate: d.TransferDate,
+		SenderName: d.SenderName, SenderLast4: d.SenderLast4, SenderBank: d.SenderBank, SenderBranch: d.SenderBranch, ReceiptNumber: d.ReceiptNumber,
+		Version: strconv.FormatInt(d.Version, 10),
 	}
 }
 

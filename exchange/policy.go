@@ -91,6 +91,16 @@ const (
 	ActAddDestinations      Action = "destinations.add"
 	ActConfirmDestinations  Action = "destinations.confirm"
 	ActRemoveDestinations   Action = "destinations.remove"
+	ActReadDeposits         Action = "otc_deposits.read"
+	ActWriteDeposits        Action = "otc_deposits.write"  // the merchant's own verbs
+	ActAnswerDeposits       Action = "otc_deposits.answer" // what the merchant says of its payment, and that it gives up
+	ActQueueDeposits        Action = "otc_deposits.queue"  // what waits for officers, and how it came about
+	ActAssignDeposits       Action = "otc_deposits.assign"
+	ActClaimDeposits        Action = "otc_deposits.claim"
+	ActConfirmDeposits      Action = "otc_deposits.confirm"
+	ActRejectDeposits       Action = "otc_deposits.reject"
+	ActSettleDeposits       Action = "otc_deposits.settle"
+	ActAuditDeposits        Action = "otc_deposits.audit"
 	ActFreeze               Action = "freeze.pull" // and read it
 	ActLiftFreeze           Action = "freeze.lift" // with a second officer
 )
@@ -235,8 +245,21 @@ var policy = map[Action]grants{
 	ActAddDestinations:     {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActConfirmDestinations: {RoleVendor: ScopeVendor},
 	ActRemoveDestinations:  {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny},
-	ActFreeze:              {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
-	ActLiftFreeze:          {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadDeposits: {
+		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	ActWriteDeposits:  {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
+	ActAnswerDeposits: {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
+	ActQueueDeposits:  {RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny},
+	// The officer who holds the claim confirms, a treasury officer settles, and a fourth person audits: the database holds the four apart.
+	ActAssignDeposits:  {RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActClaimDeposits:   {RoleOTCOfficer: ScopeAny},
+	ActConfirmDeposits: {RoleOTCOfficer: ScopeAny},
+	ActRejectDeposits:  {RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny},
+	ActSettleDeposits:  {RoleTreasury: ScopeAny},
+	ActAuditDeposits:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActFreeze:          {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActLiftFreeze:      {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
@@ -264,8 +287,8 @@ var moving = map[Action]bool{
 	ActOperateFlows: true, ActConfirmBank: true, ActProvisionWallets: true, ActReopenNonceSequences: true, ActWriteEscrow: true, ActSettleExceptions: true,
 	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteBankDays: true, ActWriteWebhooks: true,
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
-	ActWriteBankAccounts: true, ActBookJournal: true, ActImportStatements: true, ActMatchLines: true, ActAddDestinations: true,
-	ActConfirmDestinations: true,
+	ActWriteBankAccounts: true, ActBookJournal: true, ActImportStatements: true, ActMatchLines: true, ActAddDestinations: true, ActConfirmDestinations: true,
+	ActWriteDeposits: true, ActConfirmDeposits: true, ActRejectDeposits: true, ActSettleDeposits: true, ActAuditDeposits: true,
 }
 
 // ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data or money elsewhere.

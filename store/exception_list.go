@@ -20,6 +20,7 @@ type ExceptionFilter struct {
 	OrderID uuid.UUID
 	// AttemptID is the prompt or payout of the money.
 	AttemptID uuid.UUID
+	DepositID uuid.UUID     // the OTC deposit that the money names
 	LineID    uuid.UUID     // the line of a bank's statement that is about it
 	Rail      exchange.Rail // the way that the money took
 	// CreatedFrom is inclusive and CreatedTo exclusive; zero is open.
@@ -32,7 +33,7 @@ const exceptionColumns = `id, kind, status, order_id, attempt_id, line_id, depos
 
 func exceptionSnapshot(x exchange.PaymentException) map[string]any {
 	return map[string]any{
-		"id": x.ID, "kind": x.Kind, "status": x.Status, "order_id": nullID(x.OrderID), "statement_line_id": nullID(x.LineID), "deposit_id": nullID(x.DepositID), "receipt": x.Receipt, "amount": x.Amount.String(),
+		"id": x.ID, "kind": x.Kind, "status": x.Status, "order_id": nullID(x.OrderID), "statement_line_id": nullID(x.LineID), "otc_deposit_id": nullID(x.DepositID), "receipt": x.Receipt, "amount": x.Amount.String(),
 		"currency": x.Amount.Asset(), "version": x.Version,
 	}
 }
@@ -146,6 +147,7 @@ func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) (
 	w.id("order_id", f.OrderID)
 	w.id("attempt_id", f.AttemptID)
 	w.id("line_id", f.LineID)
+	w.id("deposit_id", f.DepositID)
 	if of := onRail[f.Rail]; of != "" {
 		w.add(of)
 	}

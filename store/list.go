@@ -60,9 +60,8 @@ func (w *where) scope(v View, owner, vendor string) {
 	}
 }
 
-// The payment exceptions that concern a customer, or a merchant: those of
-// its orders, those about crypto that came to its wallets or to their form on another network, and those whose money officers credited
-// to it.
+// The payment exceptions that concern a customer, or a merchant: those of its orders and OTC deposits, those about crypto that came to its
+// wallets or to their form on another network, and those whose money officers credited to it.
 const (
 	exceptionsOfCustomer = `
 SELECT id FROM payment_exceptions WHERE order_id IN (SELECT id FROM orders WHERE customer_id = ? AND deleted_at IS NULL)
@@ -73,6 +72,7 @@ UNION ALL SELECT exception_id FROM exception_decisions WHERE wallet_id IN (SELEC
 SELECT id FROM payment_exceptions WHERE order_id IN (SELECT id FROM orders WHERE (vendor_id = ? OR customer_id = ?) AND deleted_at IS NULL)
 UNION ALL SELECT exception_id FROM chain_deposits WHERE exception_id IS NOT NULL AND wallet_id IN (SELECT id FROM wallets WHERE vendor_id = ?
     UNION ALL SELECT c.id FROM wallets c JOIN wallets o ON o.id = c.counterpart_of WHERE o.vendor_id = ?)
+UNION ALL SELECT id FROM payment_exceptions WHERE deposit_id IN (SELECT id FROM otc_deposits WHERE merchant_id = ?)
 UNION ALL SELECT exception_id FROM exception_decisions WHERE merchant_id = ? OR wallet_id IN (SELECT id FROM wallets WHERE vendor_id = ?)`
 )
 

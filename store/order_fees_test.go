@@ -153,7 +153,7 @@ func TestDatabaseGuardsFeesOfOrders(t *testing.T) {
 	}
 	for _, amount := range []string{"0", "0.01", "100", "3030.30", "3030.31", "12345.67", "1000000"} {
 		var got string
-		if err := storetest.Owner(t, s).QueryRowContext(ctx, `SELECT fee_of($1, $2)`, fees.ID, amount).Scan(&got); err != nil {
+		if err := storetest.Owner(t, s).QueryRowContext(ctx, `SELECT fee_of($1, $2, 'KES')`, fees.ID, amount).Scan(&got); err != nil {
 			t.Fatal(err)
 		}
 		if want := fees.Fee(kes(amount)); !want.Decimal().Equal(decimal.RequireFromString(got)) {

@@ -36,7 +36,7 @@ var orderReads = map[string]string{
 	"other_deposit_id":   `o.other_deposit_id AS "other.id"`,
 	"other_tx":           `coalesce((SELECT d.tx_id FROM chain_deposits d WHERE d.id = o.other_deposit_id), '') AS "other.tx_id"`,
 	"other_amount":       `(SELECT d.amount||' '||d.asset FROM chain_deposits d WHERE d.id = o.other_deposit_id) AS "other.amount"`,
-	"other_fee":          `fee_of(o.pricing_profile_id, trunc((SELECT d.amount FROM chain_deposits d WHERE d.id = o.other_deposit_id) * o.rate, 2))||' KES' AS "other.fee"`,
+	"other_fee":          `fee_of(o.pricing_profile_id, trunc((SELECT d.amount FROM chain_deposits d WHERE d.id = o.other_deposit_id) * o.rate, 2), 'KES')||' KES' AS "other.fee"`,
 	"deposit_confirms":   depositConfirms + ` AS deposit_confirms`,
 }
 

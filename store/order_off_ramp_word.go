@@ -11,7 +11,7 @@ import (
 // The seller's word about crypto of another amount than its sale asks for.
 
 // The greatest final deposit of another amount.
-const otherDeposit = `SELECT d.id, d.tx_id, d.amount||' '||d.asset AS amount, fee_of($4, trunc(d.amount * $5, 2))||' KES' AS fee FROM chain_deposits d
+const otherDeposit = `SELECT d.id, d.tx_id, d.amount||' '||d.asset AS amount, fee_of($4, trunc(d.amount * $5, 2), 'KES')||' KES' AS fee FROM chain_deposits d
 WHERE d.wallet_id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $1) AND d.asset = $2 AND d.kind = 'awaited' AND d.status = 'final' AND d.amount <> $3
     AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id) AND EXISTS (SELECT FROM deposit_wakeups u WHERE u.deposit_id = d.id)
 ORDER BY d.amount DESC, d.block, d.event_index LIMIT 1`

@@ -52,6 +52,17 @@ func proveOTC(ctx context.Context, w *otcWork) error {
 	return w.save(ctx, "otc_deposit.proof_added")
 }
 
+const proofOfOTC = `SELECT file_id FROM file_uses WHERE object_type = 'otc_deposit' AND object_id = $1 AND file_id = $2`
+
+// OTCProof checks that a file is a proof of a deposit that the view may see. CodeNotFound otherwise.
+func (s *Store) OTCProof(ctx context.Context, v View, id, file uuid.UUID) error {
+	if _, err := s.OTCDeposit(ctx, v, id); err != nil {
+		return err
+	}
+	_, err := readOne[uuid.UUID](ctx, s.db, "file", proofOfOTC, id, file)
+	return err
+}
+
 const (
 	sameProof = `SELECT EXISTS (SELECT FROM file_uses u JOIN files f ON f.id = u.file_id JOIN files o ON o.source_sha256 = f.source_sha256
     JOIN file_uses v ON v.file_id = o.id AND v.object_type = 'otc_deposit' AND v.object_id <> $1 WHERE u.object_type = 'otc_deposit' AND u.object_id = $1)`

@@ -162,6 +162,11 @@ func (s *Store) DefaultWallet(ctx context.Context, ownerID uuid.UUID, network ex
 	return readOne[exchange.Wallet](ctx, s.db, "wallet", readDefaultWallet, ownerID, network)
 }
 
+// HouseWallet reads the wallet of the house's treasury that takes and pays crypto on a network; CodeNotFound when there is none.
+func (s *Store) HouseWallet(ctx context.Context, n exchange.Network) (exchange.Wallet, error) {
+	return readOne[exchange.Wallet](ctx, s.db, "wallet", houseWallet, n)
+}
+
 const setDefault = `UPDATE wallets SET is_default = true, updated_at = $2 WHERE id = $1 RETURNING ` + walletColumns
 
 // SetDefaultWallet makes a wallet the default of its owner on its network.

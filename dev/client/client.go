@@ -136,13 +136,7 @@ func (c *Client) Decide(ctx context.Context, path, key string, in map[string]any
 // Do makes a call. An answer of 400 and above is a *Problem.
 func (c *Client) Do(ctx context.Context, method, path, key string, in, out any) error {
 	for deadline := time.Now().Add(retryFor); ; {
-		began := time.Now()
-		err := c.once(ctx, method, path, key, in, out)
-		if asked, ok := errors.AsType[*Problem](err); ok && asked.Code == "step_up_required" && c.proof != nil && !strings.Contains(path, "/passkeys") {
-			if err = c.proveSince(ctx, began); err == nil {
-				err = c.once(ctx, method, path, key, in, out)
-			}
-		}
+		err := c.proven(ctx, path, func() error { return c.once(ctx, method, path, key, in, out) })
 		if err == nil || !c.retry || !away(err) || time.Now().After(deadline) {
 			return err
 		}
@@ -152,6 +146,18 @@ func (c *Client) Do(ctx context.Context, method, path, key string, in, out any) 
 		case <-time.After(retryPause):
 		}
 	}
+}
+
+// proven makes a call, and makes it again with a new proof of who calls when it asks for one.
+func (c *Client) proven(ctx context.Context, path string, call func() error) error {
+	began := time.Now()
+	err := call()
+	if asked, ok := errors.AsType[*Problem](err); ok && asked.Code == "step_up_required" && c.proof != nil && !strings.Contains(path, "/passkeys") {
+		if err = c.proveSince(ctx, began); err == nil {
+			err = call()
+		}
+	}
+	return err
 }
 
 // away reports whether a failure passes by itself.
@@ -174,11 +180,14 @@ func (c *Client) once(ctx context.Context, method, path, key string, in, out any
 	return c.send(ctx, method, path, key, "application/json", bytes.NewReader(raw), out)
 }
 
-// Upload sends a file for a purpose.
+// Upload sends a file, for a purpose unless the path says what it is for.
 func (c *Client) Upload(ctx context.Context, path, purpose, name string, content []byte, out any) error {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
-	err := form.WriteField("purpose", purpose)
+	var err error
+	if purpose != "" {
+		err = form.WriteField("purpose", purpose)
+	}
 	if err == nil {
 		var file io.Writer
 		if file, err = form.CreateFormFile("file", name); err == nil {
@@ -188,7 +197,9 @@ func (c *Client) Upload(ctx context.Context, path, purpose, name string, content
 	if err := errors.Join(err, form.Close()); err != nil {
 		return err
 	}
-	return c.send(ctx, http.MethodPost, path, "", form.FormDataContentType(), &body, out)
+	return c.proven(ctx, path, func() error {
+		return c.send(ctx, http.MethodPost, path, "", form.FormDataContentType(), bytes.NewReader(body.Bytes()), out)
+	})
 }
 
 // send makes one request with a body of a media type.

@@ -49,6 +49,7 @@ type trial struct {
 	order    order
 	transfer sent
 	deposit  exchange.Wallet
+	desk     otcDeposit
 	// Fields of a transfer.
 	address string
 	amount  money.Amount
@@ -76,7 +77,7 @@ type track struct {
 
 func table() []track {
 	return []track{
-		{"tron", among(slices.Concat(orderRows(), saleRows()), floatRows())},
+		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows()), floatRows())},
 		{"ethereum", slices.Concat(solanaRows(), transferRows())},
 		{"webhooks", hookRows()},
 	}

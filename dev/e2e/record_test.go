@@ -51,6 +51,7 @@ func TestRecordHistories(t *testing.T) {
 		{"returned", r.returned},
 		{"kinds", r.kinds},
 		{"banked", r.banked},
+		{"deposited", r.deposited},
 		{"stranded", r.stranded},
 		{"paid late", r.paidLate},
 		{"unanswered", r.unanswered},

@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/client"
+	"kivuko/dev/demo"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
+)
+
+const (
+	otcOfficer = "wanjiku@kivuko.example"
+	otcPath    = "/api/v1/auth/otc/deposits"
+)
+
+// otcDeposit is an OTC deposit as its readers see it.
+type otcDeposit struct {
+	ID        uuid.UUID  `json:"id"`
+	Status    string     `json:"status"`
+	Detail    string     `json:"status_detail"`
+	Reference string     `json:"payment_reference"`
+	Line      *uuid.UUID `json:"statement_line_id"`
+	Crypto    *string    `json:"usdt_amount"`
+	Transfer  *uuid.UUID `json:"transfer_id"`
+	Proof     *string    `json:"proof_url"`
+	PayTo     *struct {
+		Number string `json:"account_number"`
+	} `json:"pay_to"`
+}
+
+// TestDepositsAtTheDesk has a merchant pay by bank, for shillings and for crypto, and give a draft up. Four people carry each deposit
+// to its end.
+func TestDepositsAtTheDesk(t *testing.T) {
+	w := openBeside(t)
+	w.rate(t, "128.755")
+	t.Run("shillings", func(t *testing.T) { depositedShillings(t, w) })
+	t.Run("crypto", func(t *testing.T) { depositedForCrypto(t, w) })
+	t.Run("given up", func(t *testing.T) { givenUpDraft(t, w) })
+	w.invariants(t)
+	w.booksAgree(t)
+}
+
+// payIntoDesk opens a deposit of the vendor's by bank, with a draft or at once.
+func (w *harness) payIntoDesk(t *testing.T, path string, in map[string]any) (d otcDeposit) {
+	t.Helper()
+	in["method"] = "bank"
+	if err := insist(t.Context(), w.as(t, demo.VendorEmail), path, uuid.NewString(), in, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// at carries out a verb on a deposit.
+func (w *harness) at(t *testing.T, c *client.Client, d otcDeposit, verb string, in map[string]any) (now otcDeposit) {
+	t.Helper()
+	if in == nil {
+		in = map[string]any{}
+	}
+	if err := insist(t.Context(), c, otcPath+"/"+d.ID.String()+"/"+verb, uuid.NewString(), in, &now); err != nil {
+		t.Fatalf("%s: %v", verb, err)
+	}
+	return now
+}
+
+// depositIs waits until a deposit is as wanted.
+func (w *harness) depositIs(t *testing.T, id uuid.UUID, what string, is func(otcDeposit) bool) (d otcDeposit) {
+	t.Helper()
+	eventually(t, "the deposit "+what, func() error {
+		if err := w.as(t, otcOfficer).Get(t.Context(), otcPath+"/"+id.String(), &d); err != nil {
+			return err
+		}
+		if !is(d) {
+			return fmt.Errorf("it is %s (%s)", d.Status, d.Detail)
+		}
+		return nil
+	})
+	return d
+}
+
+// shows brings in a bank's statement with one payment of shillings, by an officer who takes no other part in deposits.
+func (w *harness) shows(t *testing.T, d otcDeposit, shillings string) {
+	t.Helper()
+	today := time.Now().In(nairobi).Format(time.DateOnly)
+	content := fmt.Sprintf("statement,%s\naccount,%s\ncurrency,KES\nfrom,%[3]s\nto,%[3]s\nopening_balance,0\nclosing_balance,%[4]s\n"+
+		"bank_reference,value_date,side,amount,reference,party_name\n%[5]s,%[3]s,credit,%[4]s,for %[6]s,Baraka Exchange\n",
+		"S"+d.Reference, d.PayTo.Number, today, shillings, newReference(), d.Reference)
+	importer := w.as(t, demo.SecondTreasuryEmail)
+	var file struct {
+		ID uuid.UUID `json:"id"`
+	}
+	if err := importer.Upload(t.Context(), "/api/v1/auth/files", string(exchange.FileBankStatement), "today.csv", []byte(content), &file); err != nil {
+		t.Fatal(err)
+	}
+	bank, err := w.houseBank(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]any{"bank_account_id": bank, "file_id": file.ID}
+	if err := insist(t.Context(), importer, "/api/v1/auth/treasury/bank-statements", uuid.NewString(), in, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.trigger(t, "match-statements")
+}
+
+// houseBank is the house's account that merchants pay to.
+func (w *harness) houseBank(t *testing.T) (id uuid.UUID, err error) {
+	t.Helper()
+	err = w.db.QueryRowContext(t.Context(), `SELECT id FROM bank_accounts WHERE is_active ORDER BY created_at LIMIT 1`).Scan(&id)
+	return id, err
+}
+
+// reviewed has the officer claim a deposit and confirm it by the line that a statement shows.
+func (w *harness) reviewed(t *testing.T, d otcDeposit, shillings string) otcDeposit {
+	t.Helper()
+	officer := w.as(t, otcOfficer)
+	w.shows(t, d, shillings)
+	d = w.depositIs(t, d.ID, "has its line", func(d otcDeposit) bool { return d.Line != nil })
+	w.at(t, officer, d, "claim", nil)
+	return w.at(t, officer, d, "confirm", map[string]any{
+		"received_amount": shillings, "value_date": time.Now().In(nairobi).Format(time.DateOnly), "statement_line_id": d.Line,
+	})
+}
+
+// depositedShillings goes from a draft with a proof to the audit.
+func depositedShillings(t *testing.T, w *harness) otcDeposit {
+	vendor := w.as(t, demo.VendorEmail)
+	d := w.payIntoDesk(t, otcPath+"/draft", map[string]any{"requested_asset": "KES", "fiat_amount": "2500"})
+	d = w.at(t, vendor, d, "submit", nil)
+	if d.PayTo == nil || d.Status != "pending" {
+		t.Fatalf("submitted %+v", d)
+	}
+	pay := d
+	if err := vendor.Upload(t.Context(), otcPath+"/"+d.ID.String()+"/proof", "", "slip.png", redSlip(t), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Proof == nil || !strings.HasPrefix(*d.Proof, "/otc-deposits-proof/"+d.ID.String()) {
+		t.Errorf("the proof is at %v", d.Proof)
+	}
+	w.at(t, w.as(t, otcOfficer), d, "claim", nil)
+	w.at(t, w.as(t, otcOfficer), d, "request-info", map[string]any{"info_request": "Which account paid?"})
+	w.at(t, vendor, d, "provide-info", map[string]any{"info_reply": "Our own"})
+	w.at(t, w.as(t, otcOfficer), d, "release", nil)
+	if d = w.reviewed(t, pay, "2500"); d.Status != "confirmed" {
+		t.Fatalf("confirmed %+v", d)
+	}
+	if d = w.at(t, w.operator(t), d, "settle", nil); d.Status != "credited" {
+		t.Errorf("settled %+v", d)
+	}
+	if lines := w.lines(t, "otc_deposit:"+d.ID.String()+":settled"); !equalAmounts(lines, map[string]string{"orders_in_flight": "2500.00", "fiat_balance": "2500.00"}) {
+		t.Errorf("it is booked as %v", lines)
+	}
+	return w.at(t, w.admin(t), d, "audit", nil)
+}
+
+// depositedForCrypto has the treasury send the crypto, which another officer approves.
+func depositedForCrypto(t *testing.T, w *harness) otcDeposit {
+	n := w.tronNode()
+	w.fillCoffer(t, n, "50")
+	d := w.payIntoDesk(t, otcPath, map[string]any{"requested_asset": "USDT", "requested_network": n.Network, "fiat_amount": "1300"})
+	if d = w.reviewed(t, d, "1300"); d.Status != "confirmed" || d.Crypto == nil {
+		t.Fatalf("confirmed %+v", d)
+	}
+	w.at(t, w.operator(t), d, "settle", nil)
+	return w.at(t, w.admin(t), w.sold(t, d), "audit", nil)
+}
+
+// sold has another officer approve the transfer of a deposit's crypto, and waits until it has come, once.
+func (w *harness) sold(t *testing.T, d otcDeposit) otcDeposit {
+	t.Helper()
+	n := w.tronNode()
+	d = w.depositIs(t, d.ID, "has its transfer", func(d otcDeposit) bool { return d.Transfer != nil })
+	path := "/api/v1/auth/transfers/" + d.Transfer.String()
+	eventually(t, "the transfer is approved", func() error {
+		return w.as(t, secondOfficer).Decide(t.Context(), path+"/approve", uuid.NewString(), nil, nil)
+	})
+	d = w.depositIs(t, d.ID, "is credited", func(d otcDeposit) bool { return d.Status == "credited" })
+	var f sent
+	if err := w.operator(t).Get(t.Context(), path, &f); err != nil {
+		t.Fatal(err)
+	}
+	cameOnce(t, n, w.walletOf(t, demo.VendorEmail, n.Network).Address, f.TxHash, money.Must(money.USDT, *d.Crypto))
+	return d
+}
+
+// givenUpDraft is a draft that its merchant edits and gives up.
+func givenUpDraft(t *testing.T, w *harness) otcDeposit {
+	vendor := w.as(t, demo.VendorEmail)
+	d := w.payIntoDesk(t, otcPath+"/draft", map[string]any{"requested_asset": "KES"})
+	if err := vendor.Do(t.Context(), "PATCH", otcPath+"/"+d.ID.String()+"/draft", "", map[string]any{"fiat_amount": "10"}, &d); err != nil {
+		t.Fatal(err)
+	}
+	if d = w.at(t, vendor, d, "cancel", map[string]any{"reason": "paid otherwise"}); d.Status != "cancelled" {
+		t.Errorf("given up %+v", d)
+	}
+	return d
+}
+
+// deposited records deposits at the desk.
+func (r *recorder) deposited(t *testing.T) {
+	w := r.harness
+	w.rate(t, "128.755")
+	for name, play := range map[string]func(*testing.T, *harness) otcDeposit{
+		"otc_deposit_shillings": depositedShillings, "otc_deposit_crypto": depositedForCrypto, "otc_deposit_given_up": givenUpDraft,
+	} {
+		if r.file(name) == "" {
+			continue
+		}
+		r.keep(t, workflows.OTCDepositID(play(t, w).ID), name)
+	}
+}

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/demo"
+	"kivuko/exchange/money"
+)
+
+// otcRows are those with deposits at the desk. The crypto comes on TRON.
+func otcRows() []row {
+	return []row{
+		{"OpenOTC/*/*", "flows", always(otcScenario{begin: otcOpened, end: otcOpenedOnce})},
+		{"StepOTC/*/*", "flows", always(otcScenario{begin: otcSettled, end: otcCreditedOnce})},
+		{"FollowTransfer/*/*", "flows", always(otcScenario{begin: otcTransferred, end: otcSoldOnce})},
+	}
+}
+
+// otcScenario is the scenario of a deposit at the desk.
+type otcScenario struct {
+	begin transferScene
+	end   func(t *testing.T, w *harness, tr *trial)
+}
+
+func (b otcScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {
+	t.Helper()
+	b.begin(t, w, tr, arm)
+}
+
+func (b otcScenario) judge(t *testing.T, w *harness, tr *trial) {
+	t.Helper()
+	tr.answered(t)
+	b.end(t, w, tr)
+}
+
+// otcOpened opens a deposit while the process dies.
+func otcOpened(t *testing.T, w *harness, tr *trial, arm func()) {
+	arm()
+	in := map[string]any{"method": "bank", "requested_asset": "KES", "fiat_amount": "100", "sender_bank_branch": tr.point}
+	tr.background(t, w.as(t, demo.VendorEmail), otcPath, "deposit-"+tr.point, in, &tr.desk)
+}
+
+func otcOpenedOnce(t *testing.T, w *harness, tr *trial) {
+	var n int
+	err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM otc_deposits WHERE sender_bank_branch = $1 AND status = 'pending'`, tr.point).Scan(&n)
+	if err != nil || n != 1 {
+		t.Errorf("one request made %d deposits: %v", n, err)
+	}
+	w.at(t, w.as(t, demo.VendorEmail), tr.desk, "cancel", map[string]any{"reason": "crash trial"})
+}
+
+// otcSettled settles a deposit of shillings while the process dies.
+func otcSettled(t *testing.T, w *harness, tr *trial, arm func()) {
+	tr.desk = w.payIntoDesk(t, otcPath, map[string]any{"requested_asset": "KES", "fiat_amount": "150"})
+	tr.desk = w.reviewed(t, tr.desk, "150")
+	arm()
+	tr.background(t, w.operator(t), otcPath+"/"+tr.desk.ID.String()+"/settle", uuid.NewString(), map[string]any{}, &tr.desk)
+}
+
+func otcCreditedOnce(t *testing.T, w *harness, tr *trial) {
+	w.depositIs(t, tr.desk.ID, "is credited", func(d otcDeposit) bool { return d.Status == "credited" })
+	if lines := w.lines(t, "otc_deposit:"+tr.desk.ID.String()+":settled"); !equalAmounts(lines, map[string]string{"orders_in_flight": "150.00", "fiat_balance": "150.00"}) {
+		t.Errorf("it is booked as %v", lines)
+	}
+	w.at(t, w.admin(t), tr.desk, "audit", nil)
+}
+
+// otcTransferred settles a deposit of crypto while the process dies.
+func otcTransferred(t *testing.T, w *harness, tr *trial, arm func()) {
+	w.rate(t, "128.755")
+	w.fillCoffer(t, w.tronNode(), "20")
+	tr.desk = w.payIntoDesk(t, otcPath, map[string]any{"requested_asset": "USDT", "requested_network": w.tronNode().Network, "fiat_amount": "1300"})
+	tr.desk = w.reviewed(t, tr.desk, "1300")
+	arm()
+	tr.background(t, w.operator(t), otcPath+"/"+tr.desk.ID.String()+"/settle", uuid.NewString(), map[string]any{}, &tr.desk)
+}
+
+func otcSoldOnce(t *testing.T, w *harness, tr *trial) {
+	d := w.sold(t, tr.desk)
+	var n int
+	err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM transfers f JOIN intents i ON i.object_id = f.id JOIN otc_deposits d ON d.transfer_intent_id = i.id WHERE d.id = $1`, d.ID).Scan(&n)
+	if err != nil || n != 1 {
+		t.Errorf("%d transfers pay one deposit: %v", n, err)
+	}
+	w.at(t, w.admin(t), d, "audit", nil)
+}
+
+// fillCoffer brings USDT to the treasury's wallet.
+func (w *harness) fillCoffer(t *testing.T, n demo.Node, amount string) {
+	t.Helper()
+	coffer, err := w.store.HouseWallet(t.Context(), n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := demo.Held(t.Context(), w.store, coffer, money.USDT)
+	if err != nil {
+		t.Fatal(err)
+	}
+	brings := money.Must(money.USDT, amount)
+	if err := n.Fund(t.Context(), coffer.Address, brings); err != nil {
+		t.Fatal(err)
+	}
+	if err := demo.Booked(t.Context(), w.store, coffer, held.Add(brings)); err != nil {
+		t.Fatal(err)
+	}
+}
