@@ -129,6 +129,7 @@ const (
 	ObjectTransfer  = "transfer"
 	// ObjectOTCDeposit has no command but the retry of a signal, which needs no row.
 	ObjectOTCDeposit = "otc_deposit"
+	ObjectWithdrawal = "otc_withdrawal"
 )
 
 // ProveInput asks whether a command exists for one of some objects.

@@ -46,6 +46,8 @@ type ParkedObject struct {
 	TransferID  uuid.UUID    `json:"transfer_id,omitzero"`
 	CustomerID  uuid.UUID    `json:"customer_id,omitzero"`
 	Amount      money.Amount `json:"amount,omitzero"`
+	// WithdrawalID is that of a withdrawal, and of what belongs to one.
+	WithdrawalID uuid.UUID `json:"withdrawal_id,omitzero"`
 }
 
 // ListParked writes the row of a flow that parks and returns its object, or deletes the row of a flow that goes on. Called
@@ -67,6 +69,7 @@ func (o *Orders) ListParked(ctx context.Context, in ListParkedInput) (ParkedObje
 	}
 	return ParkedObject{
 		OrderID: p.OrderID, ExceptionID: p.ExceptionID, RefundID: p.RefundID, TransferID: p.TransferID, CustomerID: p.CustomerID, Amount: p.Amount,
+		WithdrawalID: p.WithdrawalID,
 	}, Failure(ctx, err)
 }
 

@@ -43,7 +43,7 @@ type PayoutStore interface {
 	KeepOrderPayout(ctx context.Context, orderID uuid.UUID, by exchange.Principal) (exchange.OrderPayout, error)
 	// DeclaredUnpaid reports whether two officers declared an attempt unpaid.
 	DeclaredUnpaid(ctx context.Context, attemptID uuid.UUID) (bool, error)
-	// ClaimDeclined returns when two officers last declared that the refused payouts of a refund were not made.
+	// ClaimDeclined returns when two officers last declared that the refused payouts of a refund or a withdrawal were not made.
 	ClaimDeclined(ctx context.Context, attemptID uuid.UUID) (time.Time, error)
 	// ReceiptNeedsSecond reports whether a second officer must confirm the receipt of a payout.
 	ReceiptNeedsSecond(ctx context.Context, of exchange.MomoObject, receipt string) (bool, error)
@@ -57,7 +57,7 @@ type PayoutStore interface {
 	Breaker(ctx context.Context, provider string) (exchange.Breaker, error)
 }
 
-// Payouts pays out orders and refunds by mobile money. It is registered on the momo queue.
+// Payouts pays out orders, refunds and withdrawals by mobile money. It is registered on the momo queue.
 type Payouts struct {
 	Store    PayoutStore
 	Operator MomoOperator
@@ -182,7 +182,7 @@ func (p *Payouts) begin(ctx context.Context, in SubmitPayoutInput, fresh exchang
 	case errors.Is(err, exchange.ErrInactive):
 		return PayoutStep{State: PayoutInactive}, nil
 	case errors.Is(err, exchange.ErrOfficers):
-		return PayoutStep{State: PayoutOfficers}, nil
+		return PayoutStep{State: PayoutOfficers, Class: exchange.ClassOfficers}, nil
 	case code == exchange.CodeSuspended:
 		return p.suspended(ctx)
 	case code == exchange.CodeLimitReached:

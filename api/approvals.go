@@ -93,7 +93,7 @@ func (s *server) signalTicket(c *call, object exchange.ApprovalObject, id uuid.U
 
 // The decisions that a token may be for.
 var (
-	approvalObjects = []string{string(exchange.ApproveTransfer), string(exchange.ApproveRefund), string(exchange.ApproveSale)}
+	approvalObjects = []string{string(exchange.ApproveTransfer), string(exchange.ApproveRefund), string(exchange.ApproveSale), string(exchange.ApproveWithdrawal)}
 	approvalActions = []string{string(exchange.Approve), string(exchange.Reject)}
 )
 
@@ -127,7 +127,7 @@ func (s *server) issueToken(c *call) error {
 	f.decimalText("amount", true)
 	asset, flow, err := s.awaiting(c, object, id)
 	if exchange.CodeOf(err) == exchange.CodeNotFound && id != uuid.Nil {
-		f.fail("object_id", "not_found", "is not the id of a transfer, a refund or an order that waits for approval")
+		f.fail("object_id", "not_found", "is not the id of a transfer, a refund, an order or a withdrawal that waits for approval")
 	} else if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
 		return err
 	}
@@ -145,6 +145,8 @@ func (s *server) issueToken(c *call) error {
 		_, err = s.Store.IssueRefundTicket(c.ctx, k, c.who)
 	case exchange.ApproveSale:
 		err = s.Store.IssueSaleTicket(c.ctx, k, c.who)
+	case exchange.ApproveWithdrawal:
+		_, err = s.Store.IssueWithdrawalTicket(c.ctx, k, c.who)
 	case exchange.ApproveTransfer, exchange.ApproveBankPayout: // payouts by bank have no tokens
 		_, err = s.Store.IssueTicket(c.ctx, k, c.who)
 	}
@@ -166,6 +168,9 @@ func (s *server) awaiting(c *call, object exchange.ApprovalObject, id uuid.UUID)
 	if object == exchange.ApproveSale {
 		o, err := s.Store.Order(c.ctx, store.ViewOf(c.who, exchange.ActApprove), id)
 		return o.Asset, workflows.OffRampID(id), err
+	}
+	if object == exchange.ApproveWithdrawal {
+		return s.awaitingWithdrawal(c, id)
 	}
 	if object != exchange.ApproveRefund {
 		t, err := s.Store.Transfer(c.ctx, store.ViewOf(c.who, exchange.ActApprove), id)
@@ -231,10 +236,14 @@ func (s *server) pendingApprovals(c *call) error {
 	if err != nil {
 		return err
 	}
-	total += len(changes) + len(refunds) + len(sales)
+	withdrawals, err := s.pendingWithdrawals(c)
+	if err != nil {
+		return err
+	}
+	total += len(changes) + len(refunds) + len(sales) + len(withdrawals)
 	c.fc.Set(headerTotal, strconv.Itoa(total))
-	return c.json(http.StatusOK, map[string]any{ // changes, refunds and sales are few and need no pages
+	return c.json(http.StatusOK, map[string]any{ // all but transfers are few and need no pages
 		"approvals": each(list, pendingWire), "changes": each(changes, changeWire), "refunds": each(refunds, pendingRefundWire),
-		"orders": each(sales, pendingSaleWire), "page_id": page.Number, "page_size": page.Size, "total": total,
+		"orders": each(sales, pendingSaleWire), "withdrawals": withdrawals, "page_id": page.Number, "page_size": page.Size, "total": total,
 	})
 }

@@ -78,12 +78,16 @@ func bankPayoutWire(b exchange.BankPayout) wireBankPayout {
 		Confirmations: []wireConfirmation{}, BankReference: optText(b.Receipt), CreatedAt: stamp(b.CreatedAt), CompletedAt: optTime(b.CompletedAt),
 	}
 	for _, c := range b.Confirmations {
-		w.Confirmations = append(w.Confirmations, wireConfirmation{
-			ID: c.ID, OfficerID: c.OfficerID, Reference: c.Reference, PaidOn: c.PaidOn.Format(time.DateOnly), Amount: c.Amount.String(),
-			Note: optText(c.Note), CreatedAt: stamp(c.CreatedAt),
-		})
+		w.Confirmations = append(w.Confirmations, confirmationWire(c))
 	}
 	return w
+}
+
+func confirmationWire(c exchange.BankConfirmation) wireConfirmation {
+	return wireConfirmation{
+		ID: c.ID, OfficerID: c.OfficerID, Reference: c.Reference, PaidOn: c.PaidOn.Format(time.DateOnly), Amount: c.Amount.String(), Note: optText(c.Note),
+		CreatedAt: stamp(c.CreatedAt),
+	}
 }
 
 func (s *server) listBankPayouts(c *call) error {

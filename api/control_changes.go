@@ -125,6 +125,7 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 		s.passAttestationOn(c, change)
 		s.passAddressOn(c, change)
 		s.passRefundOn(c, change)
+		s.passFailureOn(c, change)
 		return c.json(http.StatusOK, changeWire(change))
 	}
 }

@@ -44,6 +44,13 @@ func (f *fakeFlows) failWith(err error) {
 	f.fail = err
 }
 
+// reset forgets the calls so far.
+func (f *fakeFlows) reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = nil
+}
+
 func (f *fakeFlows) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,6 +198,42 @@ func (f *fakeFlows) StepOTC(ctx context.Context, deposit, intent uuid.UUID) erro
 	return err
 }
 
+func (f *fakeFlows) OpenWithdrawal(ctx context.Context, r exchange.WithdrawalRequest, intent uuid.UUID) error {
+	if err := f.called("withdrawal " + r.ID.String()); err != nil {
+		return err
+	}
+	w, err := f.store.OpenWithdrawal(ctx, exchange.Asked{IntentID: intent, Flow: workflows.WithdrawalID(r.ID)})
+	if err != nil {
+		return err
+	}
+	s, err := f.store.AdvanceWithdrawal(ctx, w.ID)
+	if err == nil && s.Withdrawal.Status == exchange.WithdrawalRequested {
+		_, err = f.store.RecordWithdrawalScreening(ctx, w.ID, []exchange.Screening{{Screener: "deny_list", Verdict: exchange.VerdictClear}})
+	}
+	return err
+}
+
+func (f *fakeFlows) StepWithdrawal(ctx context.Context, withdrawal, intent uuid.UUID) error {
+	if err := f.called("step " + withdrawal.String()); err != nil {
+		return err
+	}
+	_, err := f.store.StepWithdrawal(ctx, withdrawal, exchange.Asked{IntentID: intent, Flow: workflows.WithdrawalID(withdrawal)})
+	return err
+}
+
+func (f *fakeFlows) DecideWithdrawal(ctx context.Context, withdrawal, _ uuid.UUID, action exchange.ApprovalAction, token string) error {
+	refusal := f.called("decide " + withdrawal.String())
+	if refusal != nil && !f.takes {
+		return refusal
+	}
+	_, err := f.store.DecideWithdrawal(ctx, withdrawal, token, action)
+	return cmp.Or(refusal, err)
+}
+
+func (f *fakeFlows) LookAtWithdrawal(_ context.Context, withdrawal uuid.UUID) error {
+	return f.called("look at " + withdrawal.String())
+}
+
 func (f *fakeFlows) CancelTransfer(ctx context.Context, transfer, intent uuid.UUID) error {
 	if err := f.called("cancel transfer " + transfer.String()); err != nil {
 		return err
@@ -219,7 +262,11 @@ func (f *fakeFlows) CommandFlow(ctx context.Context, flow string, command uuid.U
 	if object == "refund" {
 		return nil // the command is about the order, which the id does not name
 	}
-	if object != "transfer" {
+	switch object {
+	case "transfer":
+	case "otc-withdrawal":
+		object = "otc_withdrawal"
+	default:
 		object = "order"
 	}
 	_, err := f.store.UseCommand(ctx, command, object, uuid.MustParse(name))

@@ -57,6 +57,7 @@ type Flows interface {
 	OffRampFlows
 	RefundFlows
 	FloatFlows
+	WithdrawalFlows
 }
 
 // NewFlows returns Flows that use a Temporal server.

@@ -266,7 +266,7 @@ func (e *env) doIn(t testing.TB, method, path string, body any, options ...optio
 	return got
 }
 
-var decision = regexp.MustCompile(`/(approvals/changes|refunds|transfers)/([0-9a-f-]{36})/(confirm|approve|reject)$`)
+var decision = regexp.MustCompile(`/(approvals/changes|refunds|transfers|otc/withdrawals)/([0-9a-f-]{36})/(confirm|approve|reject)$`)
 
 // withDigest completes a decision that names no digest by that of the object: an officer decides about what is shown.
 func (e *env) withDigest(t testing.TB, path string, body any) any {
@@ -280,6 +280,10 @@ func (e *env) withDigest(t testing.TB, path string, body any) any {
 	case "approvals/changes":
 		if c, err := e.store.ControlChange(t.Context(), id); err == nil {
 			digest = c.Digest()
+		}
+	case "otc/withdrawals":
+		if w, err := e.store.WithdrawalByID(t.Context(), id); err == nil {
+			digest = w.Digest
 		}
 	case "refunds":
 		if r, err := e.store.Refund(t.Context(), id); err == nil && r.Digest != "" {

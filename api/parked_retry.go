@@ -169,6 +169,9 @@ func (s *server) retryFlow(ctx context.Context, c *call, p exchange.ParkedFlow, 
 
 // commandObject returns the object of a command to a flow; a zero id for a flow that accepts none.
 func commandObject(p exchange.ParkedFlow) (string, uuid.UUID) {
+	if p.WithdrawalID != uuid.Nil && p.Type != workflows.TypeCryptoPayout {
+		return withdrawalObject, p.WithdrawalID
+	}
 	switch p.Type {
 	case workflows.TypeTransfer:
 		return "transfer", p.ObjectID

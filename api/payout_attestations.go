@@ -31,7 +31,7 @@ func (s *server) declareUnpaid(c *call) error {
 	if err != nil {
 		return err
 	}
-	proposed, err := s.Store.ProposeUnpaid(c.ctx, o.ID, note, c.who)
+	proposed, err := s.Store.ProposeUnpaid(c.ctx, exchange.OrderObject(o.ID), note, c.who)
 	if err != nil {
 		return err
 	}
@@ -75,14 +75,20 @@ func (s *server) passAttestationOn(c *call, change exchange.ControlChange) {
 		return
 	}
 	var about struct {
-		OrderID  uuid.UUID  `json:"order_id"`
-		RefundID *uuid.UUID `json:"refund_id"`
-		Receipt  string     `json:"receipt"`
+		ObjectType exchange.MomoObjectType `json:"object_type"`
+		ObjectID   uuid.UUID               `json:"object_id"`
+		OrderID    uuid.UUID               `json:"order_id"`
+		RefundID   *uuid.UUID              `json:"refund_id"`
+		Receipt    string                  `json:"receipt"`
 	}
 	err := json.Unmarshal(change.Change, &about)
+	withdrawn := about.ObjectType == exchange.MomoWithdrawal
 	if err == nil {
 		command := exchange.OperatorCommand{
 			ID: change.ID, ObjectType: "order", ObjectID: about.OrderID, Verb: verbRetry, Note: "declared not made", ActorID: c.who.UserID, CreatedAt: s.now().UTC(),
+		}
+		if withdrawn {
+			command.ObjectType, command.ObjectID = withdrawalObject, about.ObjectID
 		}
 		if about.Receipt != "" {
 			command.Verb, command.Note = verbResolve, about.Receipt
@@ -91,6 +97,8 @@ func (s *server) passAttestationOn(c *call, change exchange.ControlChange) {
 	}
 	switch {
 	case err != nil:
+	case withdrawn:
+		err = s.commandWithdrawal(c.ctx, c, about.ObjectID, change.ID)
 	case about.RefundID == nil:
 		err = s.command(c, exchange.Order{ID: about.OrderID, Type: exchange.OffRampSell}, change.ID)
 	default:
@@ -98,7 +106,7 @@ func (s *server) passAttestationOn(c *call, change exchange.ControlChange) {
 		err = s.commandRefund(c, *about.RefundID, change.ID, about.Receipt != "")
 	}
 	if err != nil {
-		s.log.Warn("a payout's flow was not notified of its outcome", "change", change.ID, "order", about.OrderID, "error", err)
+		s.log.Warn("a payout's flow was not notified of its outcome", "change", change.ID, string(about.ObjectType), about.ObjectID, "error", err)
 	}
 }
 

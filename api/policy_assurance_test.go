@@ -105,6 +105,7 @@ var unproven = map[exchange.Action]string{
 	exchange.ActChangeSelf:          "each operation on the own account asks for what it needs",
 	exchange.ActWithdrawInvitations: "it takes a right away",
 	exchange.ActRemoveDestinations:  "it takes a right away",
+	exchange.ActHoldWithdrawals:     "it stops money",
 	exchange.ActRetryPayment:        "the payer's phone asks for the operator's PIN",
 	exchange.ActCancelOrders:        "it moves nothing",
 	exchange.ActCancelTransfers:     "it moves nothing",

@@ -247,6 +247,7 @@ func cells() map[string]cell {
 	maps.Copy(all, statementCells())
 	maps.Copy(all, destinationCells())
 	maps.Copy(all, otcCells())
+	maps.Copy(all, withdrawalCells())
 	for _, verb := range []string{"accept", "write-off", "credit", "refund"} {
 		body := map[string]any{"note": "because"}
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}

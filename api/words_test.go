@@ -79,6 +79,8 @@ func words() []word {
 		{"OfferType", "Whether the merchant sells crypto or buys it.", offerTypes, false},
 		{"TransferKind", "Whether the recipient is in our custody.", text(exchange.InternalTransfer, exchange.ExternalTransfer), false},
 		{"FeeScope", "What a fee is for: a purchase (onramp) or a sale (offramp) of crypto, a transfer, a deposit or a withdrawal at the desk, or a swap.", feeScopes, false},
+		{"WithdrawalMethod", "How a withdrawal leaves: by mobile money, by bank, or on a chain.", withdrawalMethods, false},
+		{"WithdrawalOutcome", "What an officer found out about a withdrawal that can't go on.", withdrawalOutcomes, false},
 		{"FeeAsset", "What a fee may be for.", feeAssets, false},
 		{"OptionalFeeAsset", "What a fee is for; null for every asset.", feeAssets, true},
 		{"FeeMethod", "How money comes or leaves: by mobile money, by bank, to our mobile money number, or on a chain.", feeMethods, false},
@@ -153,6 +155,8 @@ func statusWords() []word {
 		{"StatementLineStatusDetail", "What the line waits for.", exchange.LineDetails(), false},
 		{"DestinationStatus", "The state of a destination of withdrawals.", destinationStatuses, false},
 		{"DestinationStatusDetail", "What the destination waits for before money goes there.", exchange.DestinationDetails(), false},
+		{"WithdrawalStatus", "The state of a withdrawal.", withdrawalStatuses, false},
+		{"WithdrawalStatusDetail", "What the withdrawal waits for, or why it ended.", exchange.WithdrawalDetails(), false},
 		{"BankPayoutStatus", "The state of a payout by bank.", bankStatuses, false},
 		{"BankPayoutStatusDetail", "What the payout waits for, or why it ended.", exchange.BankPayoutDetails(), false},
 		{"WebhookStatus", "Whether events are sent to the endpoint.", webhookStatuses, false},
@@ -211,7 +215,7 @@ func detailWords() []word {
 // controlTermsStatuses are the statuses of the objects that officers decide about in pairs.
 func controlTermsStatuses() []string {
 	all := slices.Concat(text(exchange.OnRampMachine.States()...), text(exchange.OffRampMachine.States()...), text(exchange.OrderPayoutMachine.States()...),
-		text(exchange.RefundMachine.States()...), text(exchange.ExceptionMachine.States()...))
+		text(exchange.RefundMachine.States()...), text(exchange.ExceptionMachine.States()...), text(exchange.WithdrawalMachine.States()...))
 	slices.Sort(all)
 	return slices.Compact(all)
 }

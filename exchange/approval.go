@@ -42,9 +42,11 @@ type ApprovalObject string
 
 // The objects that wait for officers.
 const (
-	ApproveTransfer   ApprovalObject = "transfer"
-	ApproveRefund     ApprovalObject = "refund"      // a refund in crypto; by rule, late mobile money goes back up to its first value
-	ApproveSale       ApprovalObject = "order"       // a sale whose crypto leaves a wallet in our custody; the rule is that of transfers
+	ApproveTransfer ApprovalObject = "transfer"
+	ApproveRefund   ApprovalObject = "refund" // a refund in crypto; by rule, late mobile money goes back up to its first value
+	ApproveSale     ApprovalObject = "order"  // a sale whose crypto leaves a wallet in our custody; the rule is that of transfers
+	// A withdrawal of a merchant; the rule is that of transfers.
+	ApproveWithdrawal ApprovalObject = "otc_withdrawal"
 	ApproveBankPayout ApprovalObject = "bank_payout" // officers confirm that the bank payment was made
 )
 

@@ -79,13 +79,17 @@ const (
 	LineOfJournal = "journal_entry"
 	LineOfPayout  = "bank_payout" // of an order, by the order's id
 	LineOfDeposit = "otc_deposit" // by its reference, or by the officer who confirms it
+	// By the bank's reference, as an officer entered it.
+	LineOfWithdrawal = "otc_withdrawal"
 )
 
 // LineObjects lists the types of object that lines are matched with.
-func LineObjects() []string { return []string{LineOfJournal, LineOfPayout, LineOfDeposit} }
+func LineObjects() []string {
+	return []string{LineOfJournal, LineOfPayout, LineOfDeposit, LineOfWithdrawal}
+}
 
 // NamedLineObjects lists the types that an officer may name for a line. A deposit is named by the officer who confirms it.
-func NamedLineObjects() []string { return []string{LineOfJournal, LineOfPayout} }
+func NamedLineObjects() []string { return []string{LineOfJournal, LineOfPayout, LineOfWithdrawal} }
 
 // BankStatement is a bank's statement of an account of the house, as far as its file says it.
 type BankStatement struct {

@@ -63,6 +63,8 @@ const (
 
 	ForSweep   ChainPurpose = "sweep"   // crypto from an escrow address to the vendor, or to the house
 	ForFunding ChainPurpose = "funding" // crypto that funds an order from a wallet in our custody
+	// Crypto that a merchant sells by withdrawing shillings, from its wallet to the treasury.
+	ForWithdrawal ChainPurpose = "withdrawal"
 
 	ForNonceAccount ChainPurpose = "nonce_account" // opens the nonce account of a cold wallet, which is its object
 	ForNonceAdvance ChainPurpose = "nonce_advance" // makes a handed-out transaction, which is its object, impossible
@@ -70,13 +72,13 @@ const (
 
 // ChainPurposes lists the purposes.
 func ChainPurposes() []ChainPurpose {
-	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForNonceAccount, ForNonceAdvance}
+	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForWithdrawal, ForNonceAccount, ForNonceAdvance}
 }
 
 // Owed reports whether a payment of the purpose moves money that is owed to others, rather than the house's own coins.
 func (p ChainPurpose) Owed() bool {
 	switch p {
-	case ForOrder, ForRefund, ForTransfer, ForSweep, ForFunding:
+	case ForOrder, ForRefund, ForTransfer, ForSweep, ForFunding, ForWithdrawal:
 		return true
 	case ForGas, ForNonceAccount, ForNonceAdvance:
 	}

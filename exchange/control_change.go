@@ -37,6 +37,7 @@ const (
 	ControlEscrowPolicy       ControlKind = "escrow_policy"       // escrow addresses rest less, or unverified users may use more of them
 	ControlBankAccount        ControlKind = "bank_account"        // an account of the house at a bank, or other data of it
 	ControlBankDay            ControlKind = "bank_day"            // banks settle on a day, or don't
+	ControlWithdrawalFailure  ControlKind = "withdrawal_failure"  // a withdrawal ends unpaid, and its money is free
 	// House money: only treasury officers propose and confirm it.
 	ControlJournalEntry ControlKind = "journal_entry" // what happened to the house's money outside of Kivuko
 )
@@ -58,7 +59,7 @@ func ControlKinds() []ControlKind {
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
 		ControlEscrowPolicy,
-		ControlBankAccount, ControlBankDay, ControlJournalEntry,
+		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlJournalEntry,
 	}
 }
 

@@ -58,6 +58,7 @@ var eventTypes = []EventType{
 	{"bank_line.matched", "bank_line", "An object explains a line of a bank's statement.", true},
 	{"bank_line.freed", "bank_line", "The journal entry that explained a line of a bank's statement was corrected.", true},
 	{"journal_entry.booked", "journal_entry", "Two treasury officers booked what happened to the house's money outside of Kivuko.", true},
+	{"otc_withdrawal.changed", "otc_withdrawal", "The withdrawal changed, and its status did not.", false},
 	{"otc_deposit.changed", "otc_deposit", "The deposit changed, and its status did not.", false},
 	{"otc_deposit.proof_added", "otc_deposit", "A file was added to the deposit as a proof of its payment.", false},
 	{"otc_deposit.received", "otc_deposit", "A bank's statement shows the money of the deposit, which is booked.", false},
@@ -111,6 +112,7 @@ var machineEvents = []struct {
 	{"reconciliation_difference", texts(DifferenceMachine.States()), string(DifferenceOpen), true},
 	{"control_change", texts(ControlChangeMachine.States()), string(ControlPending), true},
 	{"otc_destination", texts(DestinationMachine.States()), "", false},
+	{"otc_withdrawal", texts(WithdrawalMachine.States()), "", false},
 }
 
 // EventTypes lists every type of event, by name.
@@ -155,7 +157,7 @@ var auditOnly = []string{
 	"fx_quote.replayed", "invitation.accepted", "invitation.created", "invitation.withdrawn", "limits.approval_rule_changed", "limits.destination_rest_changed",
 	"limits.role_changed", "limits.valuation_changed", "login.failed", "momo_breaker.closed", "momo_terms.entered", "order.approve_token_issued", "order.approved", "order.decision_refused", "order.refund",
 	"order.reject_token_issued", "order.rejected", "order.resolve", "order.retry",
-	"order_payout.refused_by_bank", "otc_deposit.reviewed", "passkey.added", "passkey.removed", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
+	"order_payout.refused_by_bank", "otc_deposit.reviewed", "otc_withdrawal.approve_token_issued", "otc_withdrawal.decision_refused", "otc_withdrawal.reject_token_issued", "otc_withdrawal.resolve", "otc_withdrawal.retry", "passkey.added", "passkey.removed", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
 	"refund.rejected", "refund.requested", "security.passkey_cloned", "session.all_revoked", "session.created", "session.revoked", "session.stepped_up", "staff.appointed_by_one_officer",
 	"transfer.approve_token_issued", "transfer.approved", "transfer.decision_refused", "transfer.refund", "transfer.reject_token_issued",
 	"transfer.rejected", "transfer.retry", "treasury.allocated", "user.limits_changed", "wallet.key_sealed_anew", "wallet.nonce_sequence_reopened", "webhook_delivery.replayed",

@@ -96,12 +96,14 @@ type FloatState struct {
 // FloatWakeups is how many waiting flows are woken at once when float arrives. The others are woken when it grows again.
 const FloatWakeups = 100
 
-// FloatWaiter is a sale, or a refund with its collection's attempt, that waits for float.
+// FloatWaiter is a sale, a refund with its collection's attempt, or a withdrawal, that waits for float.
 type FloatWaiter struct {
 	WorkflowID string // of the flow to wake, when it is known; the other fields then are zero
 	OrderID    uuid.UUID
 	RefundID   uuid.UUID
 	AttemptID  uuid.UUID
+	// WithdrawalID is that of a withdrawal, which has no order.
+	WithdrawalID uuid.UUID
 }
 
 // Grew reports whether the last report left more room than the one before it. A first report counts as growth.

@@ -46,11 +46,13 @@ const (
 	QuoteForTransfer QuotePurpose = "transfer"
 	QuoteForSale     QuotePurpose = "offramp"     // sales without an offer
 	QuoteForDeposit  QuotePurpose = "otc_deposit" // the treasury sells crypto to a merchant
+	// The treasury buys crypto from a merchant, or sells it, out of its balance.
+	QuoteForWithdrawal QuotePurpose = "otc_withdrawal"
 )
 
 // QuotePurposes lists the purposes.
 func QuotePurposes() []QuotePurpose {
-	return []QuotePurpose{QuoteForTransfer, QuoteForSale, QuoteForDeposit}
+	return []QuotePurpose{QuoteForTransfer, QuoteForSale, QuoteForDeposit, QuoteForWithdrawal}
 }
 
 // Valid reports whether p is a known purpose.
@@ -58,7 +60,10 @@ func (p QuotePurpose) Valid() bool { return slices.Contains(QuotePurposes(), p) 
 
 // Locked reports whether the quote holds over night, until the cut-off of the next bank day. The profile's spread is then the price
 // of the lock.
-func (p QuotePurpose) Locked() bool { return p == QuoteForDeposit }
+func (p QuotePurpose) Locked() bool { return p.AtDesk() }
+
+// AtDesk reports whether only merchants have quotes of the purpose, each for one network and one way in which the money moves.
+func (p QuotePurpose) AtDesk() bool { return p == QuoteForDeposit || p == QuoteForWithdrawal }
 
 // ObjectType is the type of the objects that are opened with quotes of the purpose.
 func (p QuotePurpose) ObjectType() string {

@@ -29,24 +29,31 @@ const (
 	IntendSaleAccept     IntentKind = "sale.accept" // to be paid for another amount that came
 	IntendSaleReturn     IntentKind = "sale.return" // to have that back
 	IntendWallet         IntentKind = "wallet.create"
-	IntendOTCDraft       IntentKind = "deposit.draft"
-	IntendOTCOpen        IntentKind = "deposit.open" // draft, quote and submit in one
-	IntendOTCEdit        IntentKind = "deposit.edit"
-	IntendOTCQuote       IntentKind = "deposit.quote"
-	IntendOTCSubmit      IntentKind = "deposit.submit"
-	IntendOTCProof       IntentKind = "deposit.proof"
-	IntendOTCAssign      IntentKind = "deposit.assign"
-	IntendOTCClaim       IntentKind = "deposit.claim"
-	IntendOTCRelease     IntentKind = "deposit.release"
-	IntendOTCAsk         IntentKind = "deposit.request_info"
-	IntendOTCAnswer      IntentKind = "deposit.provide_info"
-	IntendOTCHold        IntentKind = "deposit.hold"
-	IntendOTCUnhold      IntentKind = "deposit.unhold"
-	IntendOTCConfirm     IntentKind = "deposit.confirm"
-	IntendOTCReject      IntentKind = "deposit.reject"
-	IntendOTCSettle      IntentKind = "deposit.settle"
-	IntendOTCCancel      IntentKind = "deposit.cancel"
-	IntendOTCAudit       IntentKind = "deposit.audit"
+
+	IntendWithdrawal        IntentKind = "withdrawal.open"
+	IntendWithdrawalCancel  IntentKind = "withdrawal.cancel"
+	IntendWithdrawalHold    IntentKind = "withdrawal.hold"
+	IntendWithdrawalUnhold  IntentKind = "withdrawal.unhold"
+	IntendWithdrawalExecute IntentKind = "withdrawal.execute"
+	IntendWithdrawalPaid    IntentKind = "withdrawal.confirm" // an officer says that a bank has paid it
+	IntendOTCDraft          IntentKind = "deposit.draft"
+	IntendOTCOpen           IntentKind = "deposit.open" // draft, quote and submit in one
+	IntendOTCEdit           IntentKind = "deposit.edit"
+	IntendOTCQuote          IntentKind = "deposit.quote"
+	IntendOTCSubmit         IntentKind = "deposit.submit"
+	IntendOTCProof          IntentKind = "deposit.proof"
+	IntendOTCAssign         IntentKind = "deposit.assign"
+	IntendOTCClaim          IntentKind = "deposit.claim"
+	IntendOTCRelease        IntentKind = "deposit.release"
+	IntendOTCAsk            IntentKind = "deposit.request_info"
+	IntendOTCAnswer         IntentKind = "deposit.provide_info"
+	IntendOTCHold           IntentKind = "deposit.hold"
+	IntendOTCUnhold         IntentKind = "deposit.unhold"
+	IntendOTCConfirm        IntentKind = "deposit.confirm"
+	IntendOTCReject         IntentKind = "deposit.reject"
+	IntendOTCSettle         IntentKind = "deposit.settle"
+	IntendOTCCancel         IntentKind = "deposit.cancel"
+	IntendOTCAudit          IntentKind = "deposit.audit"
 )
 
 // intentFlows are the prefixes of the ids of the flows that may use intents, by kind. 0028_otc_deposits.sql has the same.
@@ -58,9 +65,14 @@ var intentFlows = map[IntentKind]string{
 	IntendOTCDraft: otcFlow, IntendOTCOpen: otcFlow, IntendOTCEdit: otcFlow, IntendOTCQuote: otcFlow, IntendOTCSubmit: otcFlow, IntendOTCProof: otcFlow,
 	IntendOTCAssign: otcFlow, IntendOTCClaim: otcFlow, IntendOTCRelease: otcFlow, IntendOTCAsk: otcFlow, IntendOTCAnswer: otcFlow, IntendOTCHold: otcFlow,
 	IntendOTCUnhold: otcFlow, IntendOTCConfirm: otcFlow, IntendOTCReject: otcFlow, IntendOTCSettle: otcFlow, IntendOTCCancel: otcFlow, IntendOTCAudit: otcFlow,
+	IntendWithdrawal: outFlow, IntendWithdrawalCancel: outFlow, IntendWithdrawalHold: outFlow, IntendWithdrawalUnhold: outFlow,
+	IntendWithdrawalExecute: outFlow, IntendWithdrawalPaid: outFlow,
 }
 
-const otcFlow = "otc-deposit:"
+const (
+	otcFlow = "otc-deposit:"
+	outFlow = "otc-withdrawal:"
+)
 
 // IntentKinds lists the kinds in a fixed order.
 func IntentKinds() []IntentKind {

@@ -19,13 +19,15 @@ const (
 	LiveLate     LiveKind = "late"   // late money of a prompt, which waits for a decision or for its refund
 	LiveReturn   LiveKind = "return" // unmatched crypto on its way back; its object is the payment exception
 	LiveOTC      LiveKind = "otc_deposit"
+	// A withdrawal that has not ended.
+	LiveWithdrawal LiveKind = "otc_withdrawal"
 )
 
 // LiveRow is a row that has not come to its end, with what its flow is started with.
 type LiveRow struct {
 	Kind       LiveKind
 	ObjectID   uuid.UUID
-	IntentID   uuid.UUID // that opened an order, a transfer or an OTC deposit
+	IntentID   uuid.UUID // that opened an order, a transfer, an OTC deposit or a withdrawal
 	RequestID  uuid.UUID // the request to return crypto
 	OrderID    uuid.UUID
 	Type       OrderType

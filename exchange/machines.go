@@ -24,7 +24,7 @@ func Machines() []MachineView {
 		view(ChainDepositMachine), view(TransferMachine), view(ReconciliationMachine), view(DifferenceMachine),
 		view(QuoteMachine), view(ControlChangeMachine), view(FloatMoveMachine), view(EscrowMachine), view(OrderPayoutMachine),
 		view(C2BMachine), view(ColdDraftMachine), view(WebhookMachine), view(WebhookDeliveryMachine), view(StatementMachine), view(LineMachine),
-		view(DestinationMachine), view(OTCMachine),
+		view(DestinationMachine), view(OTCMachine), view(WithdrawalMachine),
 	}
 }
 

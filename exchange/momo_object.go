@@ -13,10 +13,14 @@ type MomoObjectType string
 const (
 	MomoOrder  MomoObjectType = "order"
 	MomoRefund MomoObjectType = "refund" // of a collection
+	// A withdrawal of a merchant owes it.
+	MomoWithdrawal MomoObjectType = "otc_withdrawal"
 )
 
 // MomoObjectTypes lists the types.
-func MomoObjectTypes() []MomoObjectType { return []MomoObjectType{MomoOrder, MomoRefund} }
+func MomoObjectTypes() []MomoObjectType {
+	return []MomoObjectType{MomoOrder, MomoRefund, MomoWithdrawal}
+}
 
 // MomoObject is an object that wants or owes mobile money. The same rules apply to the collections of all of them, and to
 // the payouts.
@@ -31,11 +35,19 @@ func OrderObject(order uuid.UUID) MomoObject { return MomoObject{Type: MomoOrder
 // RefundObject is a refund, as an object of payouts.
 func RefundObject(refund uuid.UUID) MomoObject { return MomoObject{Type: MomoRefund, ID: refund} }
 
+// WithdrawalObject is a withdrawal, as an object of payouts.
+func WithdrawalObject(withdrawal uuid.UUID) MomoObject {
+	return MomoObject{Type: MomoWithdrawal, ID: withdrawal}
+}
+
 // OrderID is the id of an order; zero for another object.
 func (o MomoObject) OrderID() uuid.UUID { return o.only(MomoOrder) }
 
 // RefundID is the id of a refund; zero for another object.
 func (o MomoObject) RefundID() uuid.UUID { return o.only(MomoRefund) }
+
+// WithdrawalID is the id of a withdrawal; zero for another object.
+func (o MomoObject) WithdrawalID() uuid.UUID { return o.only(MomoWithdrawal) }
 
 func (o MomoObject) only(t MomoObjectType) uuid.UUID {
 	if o.Type != t {

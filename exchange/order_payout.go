@@ -76,14 +76,15 @@ type OrderPayout struct {
 
 // BankConfirmation is an officer's attestation that the bank has paid an order out.
 type BankConfirmation struct {
-	ID        uuid.UUID // of the request
-	OrderID   uuid.UUID
-	OfficerID uuid.UUID
-	Reference string    // the bank's reference, in the form of BankReference
-	PaidOn    time.Time // the day of the payment, at midnight UTC
-	Amount    money.Amount
-	Note      string
-	CreatedAt time.Time
+	ID           uuid.UUID // of the request
+	OrderID      uuid.UUID // zero for a withdrawal
+	WithdrawalID uuid.UUID // zero for an order
+	OfficerID    uuid.UUID
+	Reference    string    // the bank's reference, in the form of BankReference
+	PaidOn       time.Time // the day of the payment, at midnight UTC
+	Amount       money.Amount
+	Note         string
+	CreatedAt    time.Time
 }
 
 // Limits of the texts that officers enter about a bank payout.

@@ -43,6 +43,7 @@ const (
 	ClassTrial    OutcomeClass = "trial"     // another payout is on trial, after our credential was refused
 	ClassPayeeDay OutcomeClass = "payee_day" // the payee has reached the operator's daily limit
 	ClassFrozen   OutcomeClass = "frozen"    // an officer has frozen all outgoing payments
+	ClassOfficers OutcomeClass = "officers"  // more officers have to decide, by what left meanwhile
 )
 
 // OutcomeClasses lists the classes that are stored with an attempt. The first is that of an attempt without a class.

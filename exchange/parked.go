@@ -26,7 +26,9 @@ type ParkedFlow struct {
 	TransferID  uuid.UUID
 	CustomerID  uuid.UUID
 	MerchantID  uuid.UUID
-	Amount      money.Amount // zero without an asset
+	// WithdrawalID is the withdrawal that the object is or belongs to.
+	WithdrawalID uuid.UUID
+	Amount       money.Amount // zero without an asset
 }
 
 // ParkedFilter narrows a list of parked flows. A zero value does not filter.

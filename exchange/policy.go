@@ -101,8 +101,12 @@ const (
 	ActRejectDeposits       Action = "otc_deposits.reject"
 	ActSettleDeposits       Action = "otc_deposits.settle"
 	ActAuditDeposits        Action = "otc_deposits.audit"
-	ActFreeze               Action = "freeze.pull" // and read it
-	ActLiftFreeze           Action = "freeze.lift" // with a second officer
+	ActReadWithdrawals      Action = "otc_withdrawals.read"
+	ActWriteWithdrawals     Action = "otc_withdrawals.write" // request and cancel
+	ActHoldWithdrawals      Action = "otc_withdrawals.hold"
+	ActExecuteWithdrawals   Action = "otc_withdrawals.execute" // and let go on what was held
+	ActFreeze               Action = "freeze.pull"             // and read it
+	ActLiftFreeze           Action = "freeze.lift"             // with a second officer
 )
 
 type grants map[Role]Scope
@@ -258,8 +262,15 @@ var policy = map[Action]grants{
 	ActRejectDeposits:  {RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny},
 	ActSettleDeposits:  {RoleTreasury: ScopeAny},
 	ActAuditDeposits:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	ActFreeze:          {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
-	ActLiftFreeze:      {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadWithdrawals: {
+		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	ActWriteWithdrawals: {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
+	ActHoldWithdrawals:  {RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny},
+	// Who executes is another officer than those who approved (ActApprove): the database holds them apart.
+	ActExecuteWithdrawals: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActFreeze:             {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActLiftFreeze:         {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
@@ -289,6 +300,7 @@ var moving = map[Action]bool{
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
 	ActWriteBankAccounts: true, ActBookJournal: true, ActImportStatements: true, ActMatchLines: true, ActAddDestinations: true, ActConfirmDestinations: true,
 	ActWriteDeposits: true, ActConfirmDeposits: true, ActRejectDeposits: true, ActSettleDeposits: true, ActAuditDeposits: true,
+	ActWriteWithdrawals: true, ActExecuteWithdrawals: true,
 }
 
 // ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data or money elsewhere.

@@ -22,6 +22,8 @@ const (
 	ReleaseFunding  ReleasePurpose = "funding" // crypto that funds a sale from a wallet in our custody
 	ReleaseRefund   ReleasePurpose = "refund"  // shillings or crypto that go back
 	ReleasePayout   ReleasePurpose = "payout"  // the shillings of an order that sells crypto
+	// What a merchant withdraws, whatever it is.
+	ReleaseWithdrawal ReleasePurpose = "withdrawal"
 )
 
 // Exemption is why a release asks no officer by its value and counts in no sum. The table release_exemptions says why of each.
@@ -32,6 +34,8 @@ const (
 	ExemptOwn     Exemption = "own"     // it goes to another wallet of its owner
 	ExemptSurplus Exemption = "surplus" // it goes back by rule to the number that paid it
 	ExemptSale    Exemption = "sale"    // value came in for it
+	// It carries out a withdrawal, whose own release counts.
+	ExemptWithdrawal Exemption = "withdrawal"
 )
 
 // ErrOfficers is the cause of a refusal to let money leave before more officers have approved.
@@ -124,7 +128,7 @@ func JudgeRelease(f ReleaseFacts) ReleaseVerdict {
 	if f.House {
 		v.Officers = max(v.Officers, 1)
 	}
-	if known := f.Known.Add(f.Rest.For); !f.Inside && f.Approved < 2 && f.Value.Add(f.Sums.Recipient).Cmp(f.Rest.Above) > 0 && f.Now.Before(known) {
+	if known := f.Known.Add(f.Rest.For); !f.Inside && f.Exempt == "" && f.Approved < 2 && f.Value.Add(f.Sums.Recipient).Cmp(f.Rest.Above) > 0 && f.Now.Before(known) {
 		v.Until = known
 	}
 	v.Pass = f.Approved >= v.Officers && v.Until.IsZero()

@@ -23,24 +23,24 @@ const (
 // screened again.
 var ErrUncleared = errors.New("the senders of the crypto are not cleared")
 
-// Counterparty is an address outside of our custody: the recipient of a transfer or another payment, or the sender of a
+// Counterparty is an address outside of our custody: the recipient of a transfer, a withdrawal or another payment, or the sender of a
 // deposit that an order sells.
 type Counterparty struct {
-	TransferID uuid.UUID
-	PaymentID  uuid.UUID
-	DepositID  uuid.UUID
-	Network    Network
-	Address    string
-	Amount     money.Amount
+	TransferID   uuid.UUID
+	WithdrawalID uuid.UUID
+	PaymentID    uuid.UUID
+	DepositID    uuid.UUID
+	Network      Network
+	Address      string
+	Amount       money.Amount
 }
 
 // Reference identifies the object in requests to a screener.
 func (c Counterparty) Reference() uuid.UUID {
-	if c.TransferID != uuid.Nil {
-		return c.TransferID
-	}
-	if c.DepositID != uuid.Nil {
-		return c.DepositID
+	for _, id := range []uuid.UUID{c.TransferID, c.WithdrawalID, c.DepositID} {
+		if id != uuid.Nil {
+			return id
+		}
 	}
 	return c.PaymentID
 }

@@ -63,6 +63,9 @@ func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, i
 		return &refundPayment{order: o, refund: f}, err
 	case exchange.ForSweep:
 		return t.lockedSweep(ctx, id)
+	case exchange.ForWithdrawal:
+		w, err := t.startWithdrawal(ctx, id)
+		return &withdrawalPayment{w}, err
 	case exchange.ForFunding:
 		o, err := t.lockedOrder(ctx, id)
 		return &fundingPayment{order: o}, err

@@ -36,6 +36,7 @@ var (
 		exchange.ControlFloatMove:          unitTx.applyFloatMove,
 		exchange.ControlExceptionDecision:  unitTx.applyDecision,
 		exchange.ControlJournalEntry:       unitTx.applyJournal,
+		exchange.ControlWithdrawalFailure:  unitTx.applyWithdrawalFailure,
 	}
 )
 

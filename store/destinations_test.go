@@ -20,7 +20,11 @@ type merchants struct {
 
 func newMerchants(t *testing.T) merchants {
 	t.Helper()
-	s := storetest.New(t)
+	return newMerchantsIn(t, storetest.New(t))
+}
+
+func newMerchantsIn(t *testing.T, s *store.Store) merchants {
+	t.Helper()
 	m := merchants{s: s, masterUser: storetest.User(t, s, exchange.RoleVendor)}
 	m.agentUser = storetest.Subvendor(t, s, m.masterUser)
 	m.master, m.agent = storetest.PrincipalOf(m.masterUser), storetest.PrincipalOf(m.agentUser)

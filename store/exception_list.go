@@ -75,6 +75,9 @@ func (t unitTx) ownerOfException(ctx context.Context, x exchange.PaymentExceptio
 	if err := t.Get(ctx, &a, readAttempt, x.AttemptID); err != nil {
 		return owner, translate(err, "payment attempt")
 	}
+	if a.Object.Type == exchange.MomoWithdrawal {
+		return owner, t.Get(ctx, &owner, merchantOfWithdrawal, a.Object.ID)
+	}
 	kind, err := collectionTypeOf(a.Object)
 	if err != nil {
 		return owner, err

@@ -12,28 +12,32 @@ import (
 )
 
 // What waits for float: mobile money sales that are marked so or whose last attempt the provider refused for lack of
-// float, and refunds without an attempt. A payout larger than all of the float does not block others.
+// float, refunds without an attempt, and withdrawals that are marked so. A payout larger than all of the float does not block others.
 const readWaitingForFloat = `
 SELECT * FROM (
-    SELECT p.id AS order_id, NULL::uuid AS refund_id, NULL::uuid AS attempt_id, p.amount, p.created_at
+    SELECT p.id AS order_id, NULL::uuid AS refund_id, NULL::uuid AS attempt_id, NULL::uuid AS withdrawal_id, p.amount, p.created_at
     FROM orders o JOIN order_payouts p ON p.id = o.id
     WHERE o.status = 'processing' AND p.rail = 'momo' AND p.status IN ('pending', 'refused') AND NOT p.claimed
         AND (o.status_detail = $1 OR p.status = 'refused' AND $2 = (
             SELECT a.result_class FROM payment_attempts a WHERE a.object_type = 'order' AND a.object_id = p.id AND a.direction = 'payout'
             ORDER BY a.created_at DESC, a.id DESC LIMIT 1))
     UNION ALL
-    SELECT order_id, id, attempt_id, amount, created_at FROM refunds WHERE rail = 'momo' AND status = 'pending'
-) w WHERE amount <= $3 ORDER BY created_at, order_id LIMIT $4`
+    SELECT order_id, id, attempt_id, NULL, amount, created_at FROM refunds WHERE rail = 'momo' AND status = 'pending'
+    UNION ALL
+    SELECT NULL, NULL, NULL, id, payout_amount, created_at FROM otc_withdrawals
+    WHERE method = 'momo' AND status IN ('executing', 'needs_review') AND status_detail = $1 AND NOT claimed
+) w WHERE amount <= $3 ORDER BY created_at, coalesce(order_id, withdrawal_id) LIMIT $4`
 
 type waitingRow struct {
-	OrderID   uuid.UUID
-	RefundID  uuid.NullUUID
-	AttemptID uuid.NullUUID
-	Amount    decimal.Decimal
-	CreatedAt time.Time
+	OrderID      uuid.NullUUID
+	RefundID     uuid.NullUUID
+	AttemptID    uuid.NullUUID
+	WithdrawalID uuid.NullUUID
+	Amount       decimal.Decimal
+	CreatedAt    time.Time
 }
 
-// WaitingForFloat lists sales and refunds that wait for float, oldest first and limit at most: as many as the room can
+// WaitingForFloat lists sales, refunds and withdrawals that wait for float, oldest first and limit at most: as many as the room can
 // pay together, with the provider's charges.
 func (s *Store) WaitingForFloat(ctx context.Context, room money.Amount, limit int) ([]exchange.FloatWaiter, error) {
 	if !room.Positive() {
@@ -59,7 +63,7 @@ func (s *Store) WaitingForFloat(ctx context.Context, room money.Amount, limit in
 		}
 		if need := amount.Add(charge); need.Cmp(room) <= 0 {
 			room = room.Sub(need)
-			fit = append(fit, exchange.FloatWaiter{OrderID: r.OrderID, RefundID: r.RefundID.UUID, AttemptID: r.AttemptID.UUID})
+			fit = append(fit, exchange.FloatWaiter{OrderID: r.OrderID.UUID, RefundID: r.RefundID.UUID, AttemptID: r.AttemptID.UUID, WithdrawalID: r.WithdrawalID.UUID})
 		}
 	}
 	return fit, nil

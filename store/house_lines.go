@@ -29,6 +29,7 @@ var lineMatchers = []lineMatcher{
 	{object: exchange.LineOfDeposit, find: findDeposits, match: (*Store).matchDeposit},
 	{object: exchange.LineOfDeposit, find: findLineless, match: (*Store).matchDeposit},
 	{object: exchange.LineOfPayout, find: findPayouts},
+	{object: exchange.LineOfWithdrawal, find: findWithdrawals},
 	{object: exchange.LineOfJournal, find: findJournal},
 }
 

@@ -60,7 +60,7 @@ func (w *where) scope(v View, owner, vendor string) {
 	}
 }
 
-// The payment exceptions that concern a customer, or a merchant: those of its orders and OTC deposits, those about crypto that came to its
+// The payment exceptions that concern a customer, or a merchant: those of its orders, OTC deposits and withdrawals, those about crypto that came to its
 // wallets or to their form on another network, and those whose money officers credited to it.
 const (
 	exceptionsOfCustomer = `
@@ -73,7 +73,8 @@ SELECT id FROM payment_exceptions WHERE order_id IN (SELECT id FROM orders WHERE
 UNION ALL SELECT exception_id FROM chain_deposits WHERE exception_id IS NOT NULL AND wallet_id IN (SELECT id FROM wallets WHERE vendor_id = ?
     UNION ALL SELECT c.id FROM wallets c JOIN wallets o ON o.id = c.counterpart_of WHERE o.vendor_id = ?)
 UNION ALL SELECT id FROM payment_exceptions WHERE deposit_id IN (SELECT id FROM otc_deposits WHERE merchant_id = ?)
-UNION ALL SELECT exception_id FROM exception_decisions WHERE merchant_id = ? OR wallet_id IN (SELECT id FROM wallets WHERE vendor_id = ?)`
+UNION ALL SELECT exception_id FROM exception_decisions WHERE merchant_id = ? OR wallet_id IN (SELECT id FROM wallets WHERE vendor_id = ?)
+UNION ALL SELECT id FROM payment_exceptions WHERE attempt_id IN (SELECT a.id FROM payment_attempts a JOIN otc_withdrawals o ON o.id = a.object_id WHERE a.object_type = 'otc_withdrawal' AND o.merchant_id = ?)`
 )
 
 // concerns filters by rows that concern the view: a query of their ids for a customer, and one for a merchant. Each ? of them is its id.

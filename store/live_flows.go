@@ -37,6 +37,9 @@ WITH own AS (
     SELECT 'otc_deposit', d.id, d.intent_id, NULL, NULL, '', coalesce(d.network::text, ''), coalesce(d.asset::text, ''), d.merchant_id, d.updated_at
     FROM otc_deposits d WHERE d.status NOT IN ('audited', 'rejected', 'cancelled', 'expired')
     UNION ALL
+    SELECT 'otc_withdrawal', w.id, w.intent_id, NULL, NULL, '', '', w.payout_asset::text, w.merchant_id, w.updated_at
+    FROM otc_withdrawals w WHERE w.status NOT IN ('completed', 'rejected', 'cancelled', 'failed')
+    UNION ALL
     SELECT 'late', l.attempt_id, NULL, NULL, a.order_id, '', '', '', NULL, l.updated_at
     FROM late l JOIN payment_attempts a ON a.id = l.attempt_id WHERE a.object_type = 'order'
     UNION ALL

@@ -127,7 +127,7 @@ func (w *otcWork) confirmLine(ctx context.Context) error {
 }
 
 // notImporter refuses an officer who brought the statement of a line in: alone nobody turns a line into somebody's money.
-func (w *otcWork) notImporter(ctx context.Context, line, officer uuid.UUID) error {
+func (t unitTx) notImporter(ctx context.Context, line, officer uuid.UUID) error {
 	if line == uuid.Nil {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (w *otcWork) notImporter(ctx context.Context, line, officer uuid.UUID) erro
 		Side                   exchange.StatementSide
 		ImportedBy, UploadedBy uuid.UUID
 	}
-	if err := w.Get(ctx, &l, readImporters, line); err != nil {
+	if err := t.Get(ctx, &l, readImporters, line); err != nil {
 		return err
 	}
 	if l.ImportedBy == officer || l.UploadedBy == officer {

@@ -70,9 +70,9 @@ func (s *Store) StepOTC(ctx context.Context, id uuid.UUID, a exchange.Asked) (ex
 }
 
 // stillMay refuses somebody who was switched off, or has another role, since the intent was written. The row stays locked.
-func (w *otcWork) stillMay(ctx context.Context, by exchange.Principal) error {
+func (t unitTx) stillMay(ctx context.Context, by exchange.Principal) error {
 	var u exchange.User
-	if err := w.Get(ctx, &u, lockCustomer, by.UserID); err != nil {
+	if err := t.Get(ctx, &u, lockCustomer, by.UserID); err != nil {
 		return translate(err, "user")
 	}
 	if !u.IsActive || u.Role != by.Role {

@@ -46,8 +46,9 @@ const oneParked = `WITH page AS (SELECT * FROM parked_flows WHERE workflow_id = 
 const readParked = `
 SELECT p.workflow_id, p.run_id, p.flow_type AS type, p.object_type, p.object_id, p.reason, p.since,
     coalesce(nullif(p.network, ''), c.network, o.network, t.network, r.network, '') AS network,
-    o.id AS order_id, x.id AS exception_id, r.id AS refund_id, t.id AS transfer_id, coalesce(o.customer_id, t.sender_id) AS customer_id, coalesce(o.vendor_id, t.vendor_id) AS merchant_id,
-    coalesce(r.amount, c.amount, x.amount, a.amount, o.crypto_amount, t.amount)||' '||coalesce(r.asset, c.asset, x.asset, a.asset, o.asset, t.asset) AS amount
+    o.id AS order_id, x.id AS exception_id, r.id AS refund_id, t.id AS transfer_id, w.id AS withdrawal_id, coalesce(o.customer_id, t.sender_id) AS customer_id,
+    coalesce(o.vendor_id, t.vendor_id, w.merchant_id) AS merchant_id,
+    coalesce(r.amount, c.amount, x.amount, a.amount, o.crypto_amount, t.amount, w.payout_amount)||' '||coalesce(r.asset, c.asset, x.asset, a.asset, o.asset, t.asset, w.payout_asset) AS amount
 FROM page p
 LEFT JOIN chain_payments c ON p.object_type = 'chain_payment' AND c.id = p.object_id
 LEFT JOIN payment_attempts a ON p.object_type = 'payment_attempt' AND a.id = p.object_id
@@ -56,6 +57,7 @@ LEFT JOIN payment_exceptions x ON x.id = CASE p.object_type WHEN 'payment_except
 LEFT JOIN refunds r ON r.id = CASE p.object_type WHEN 'refund' THEN p.object_id WHEN 'payment_attempt' THEN a.refund_id WHEN 'chain_payment' THEN c.object_id END
 LEFT JOIN orders o ON o.id = coalesce(r.order_id, a.order_id, x.order_id, CASE p.object_type WHEN 'order' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END)
 LEFT JOIN transfers t ON t.id = CASE p.object_type WHEN 'transfer' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END
+LEFT JOIN otc_withdrawals w ON w.id = CASE p.object_type WHEN 'otc_withdrawal' THEN p.object_id WHEN 'payment_attempt' THEN a.withdrawal_id WHEN 'chain_payment' THEN c.object_id END
 ORDER BY p.since, p.workflow_id`
 
 const countParked = `SELECT count(*) FROM parked_flows WHERE ($1 = '' OR reason = $1) AND ($2 = '' OR network = $2)`
@@ -81,8 +83,8 @@ func (s *Store) ParkedFlow(ctx context.Context, workflowID string) (exchange.Par
 
 // Flows whose payout was never sent come before those whose payout was refused: they are the better trial.
 const readSuspended = `
-SELECT workflow_id FROM parked_flows WHERE reason IN ('momo-suspended', 'refund-suspended', 'momo-credential', 'refund-credential') AND since < $1
-ORDER BY reason IN ('momo-credential', 'refund-credential'), since, workflow_id LIMIT $2`
+SELECT workflow_id FROM parked_flows WHERE reason IN ('momo-suspended', 'refund-suspended', 'withdrawal-suspended', 'momo-credential', 'refund-credential', 'withdrawal-credential') AND since < $1
+ORDER BY reason IN ('momo-credential', 'refund-credential', 'withdrawal-credential'), since, workflow_id LIMIT $2`
 
 // SuspendedBefore lists flows that parked before the breaker was closed because the provider refused our credential.
 func (s *Store) SuspendedBefore(ctx context.Context, closed time.Time, limit int) ([]exchange.FloatWaiter, error) {

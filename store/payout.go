@@ -39,6 +39,8 @@ type payoutType struct {
 var payoutTypes = map[exchange.MomoObjectType]payoutType{
 	exchange.MomoOrder:  {read: readOrderPayable, lock: lockOrderPayoutObject},
 	exchange.MomoRefund: {read: readRefundPayable, lock: lockRefundPayoutObject},
+
+	exchange.MomoWithdrawal: {read: readWithdrawalPayable, lock: lockWithdrawalPayout},
 }
 
 func payoutTypeOf(of exchange.MomoObject) (payoutType, error) {
@@ -116,8 +118,12 @@ func (s *Store) BeginPayout(ctx context.Context, of exchange.MomoObject, a excha
 // approve.
 func (t unitTx) mayLeave(ctx context.Context, of exchange.MomoObject) error {
 	purpose := exchange.ReleasePayout
-	if of.Type == exchange.MomoRefund {
+	switch of.Type {
+	case exchange.MomoRefund:
 		purpose = exchange.ReleaseRefund
+	case exchange.MomoWithdrawal:
+		purpose = exchange.ReleaseWithdrawal
+	case exchange.MomoOrder:
 	}
 	v, err := t.releaseOwed(ctx, purpose, of.ID)
 	if err != nil || v.Pass {

@@ -20,7 +20,7 @@ import (
 type attestationTerms struct {
 	ObjectType exchange.MomoObjectType `json:"object_type"`
 	ObjectID   uuid.UUID               `json:"object_id"`
-	OrderID    uuid.UUID               `json:"order_id"`
+	OrderID    *uuid.UUID              `json:"order_id"` // nil for a withdrawal
 	RefundID   *uuid.UUID              `json:"refund_id"`
 	AttemptID  *uuid.UUID              `json:"attempt_id"`
 	Receipt    string                  `json:"receipt"`
@@ -29,36 +29,37 @@ type attestationTerms struct {
 
 // payoutTerms is the payout that the attestation is about.
 type payoutTerms struct {
-	OrderID  uuid.UUID `json:"order_id"`
-	Amount   string    `json:"amount"`
-	Currency string    `json:"currency"`
-	Payee    string    `json:"payee"` // masked: enough to compare it with the operator's statement
-	Status   string    `json:"status"`
+	OrderID  *uuid.UUID `json:"order_id"`
+	Amount   string     `json:"amount"`
+	Currency string     `json:"currency"`
+	Payee    string     `json:"payee"` // masked: enough to compare it with the operator's statement
+	Status   string     `json:"status"`
 }
 
-// openUnknown is the oldest attempt with an unknown outcome of an order's payouts that are under way, whether it is old
-// enough to be declared unpaid, and the required age in minutes.
+// openUnknown is the oldest attempt with an unknown outcome of payouts that are under way, of an order and its refunds or of a
+// withdrawal, whether it is old enough to be declared unpaid, and the required age in minutes.
 const openUnknown = `
 SELECT a.id, a.object_type AS "object.type", a.object_id AS "object.id", a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
 FROM refund_policy y, payment_attempts a
-LEFT JOIN order_payouts p ON p.id = a.order_id LEFT JOIN refunds f ON f.id = a.refund_id
-WHERE (a.object_type, a.object_id) IN (SELECT 'order', $1::uuid UNION ALL SELECT 'refund', r.id FROM refunds r WHERE r.order_id = $1) AND a.direction = 'payout' AND a.status IN ('unknown', 'accepted') AND coalesce(p.status, f.status) = 'processing'
+LEFT JOIN order_payouts p ON p.id = a.order_id LEFT JOIN refunds f ON f.id = a.refund_id LEFT JOIN otc_withdrawals w ON w.id = a.withdrawal_id
+WHERE a.object_id IN (SELECT $1::uuid UNION ALL SELECT r.id FROM refunds r WHERE r.order_id = $1) AND a.direction = 'payout' AND a.status IN ('unknown', 'accepted')
+    AND coalesce(p.status, f.status, w.status) IN ('processing', 'confirming')
 ORDER BY a.created_at, a.id LIMIT 1`
 
-// claimedRefused is the newest refused attempt of an order's refund by mobile money with a claim that it was paid.
+// claimedRefused is the newest refused attempt of an order's refund by mobile money, or of a withdrawal, with a claim that it was paid.
 const claimedRefused = `
 SELECT a.id, a.object_type AS "object.type", a.object_id AS "object.id", a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
-FROM refund_policy y, payment_attempts a JOIN refunds f ON a.object_type = 'refund' AND f.id = a.object_id
-WHERE f.order_id = $1 AND f.claimed AND a.status IN ('refused', 'failed')
-ORDER BY f.created_at, f.id, a.created_at DESC, a.id DESC LIMIT 1`
+FROM refund_policy y, payment_attempts a LEFT JOIN refunds f ON f.id = a.refund_id LEFT JOIN otc_withdrawals w ON w.id = a.withdrawal_id
+WHERE coalesce(f.order_id, w.id) = $1 AND coalesce(f.claimed, w.claimed) AND a.direction = 'payout' AND a.status IN ('refused', 'failed')
+ORDER BY coalesce(f.created_at, w.created_at), a.object_id, a.created_at DESC, a.id DESC LIMIT 1`
 
-// ProposeUnpaid proposes to declare a payout of an order, or of a refund of it, unpaid whose outcome is unknown, or all
-// refused payouts of a refund with a claim that it was paid. It takes effect when a second officer confirms it.
+// ProposeUnpaid proposes to declare a payout of an order, of a refund of it or of a withdrawal unpaid whose outcome is unknown, or all
+// refused payouts of a refund or a withdrawal with a claim that it was paid. It takes effect when a second officer confirms it.
 // CodeStateConflict while there is no such payout, or not for long enough, and when there is a claim that the unknown payout
 // was made.
-func (s *Store) ProposeUnpaid(ctx context.Context, orderID uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error) {
+func (s *Store) ProposeUnpaid(ctx context.Context, of exchange.MomoObject, note string, by exchange.Principal) (exchange.ControlChange, error) {
 	return s.proposeAttestation(ctx, "", note, by, func(t unitTx) (payoutObject, uuid.UUID, error) {
-		return t.undecided(ctx, orderID)
+		return t.undecided(ctx, of)
 	})
 }
 
@@ -83,9 +84,9 @@ func (s *Store) proposeAttestation(
 			return err
 		}
 		p := x.owes()
-		was := payoutTerms{OrderID: p.OrderID, Amount: p.Amount.String(), Currency: string(p.Amount.Asset()), Payee: p.Phone.String(), Status: p.Status}
+		was := payoutTerms{OrderID: pointerTo(p.OrderID), Amount: p.Amount.String(), Currency: string(p.Amount.Asset()), Payee: p.Phone.String(), Status: p.Status}
 		terms := attestationTerms{
-			ObjectType: p.Object.Type, ObjectID: p.Object.ID, OrderID: p.OrderID, RefundID: pointerTo(p.Object.RefundID()), AttemptID: pointerTo(attempt), Receipt: receipt, Note: note,
+			ObjectType: p.Object.Type, ObjectID: p.Object.ID, OrderID: pointerTo(p.OrderID), RefundID: pointerTo(p.Object.RefundID()), AttemptID: pointerTo(attempt), Receipt: receipt, Note: note,
 		}
 		proposed, err = t.propose(ctx, exchange.ControlPayoutAttestation, uuid.Nil, was, terms, by)
 		return err
@@ -101,29 +102,33 @@ type undecidedRow struct {
 	Minutes int
 }
 
-// undecided is the payout of an order, or of a refund of it, that may be declared unpaid, and its attempt.
-func (t unitTx) undecided(ctx context.Context, orderID uuid.UUID) (payoutObject, uuid.UUID, error) {
-	if _, err := t.lockedOrder(ctx, orderID); err != nil {
+// undecided is the payout of an order, of a refund of it or of a withdrawal, that may be declared unpaid, and its attempt.
+func (t unitTx) undecided(ctx context.Context, of exchange.MomoObject) (payoutObject, uuid.UUID, error) {
+	if of.Type == exchange.MomoOrder { // one that buys crypto owes nothing, and its refunds do
+		if _, err := t.lockedOrder(ctx, of.ID); err != nil {
+			return nil, uuid.Nil, err
+		}
+	} else if _, err := t.lockedPayoutObject(ctx, of); err != nil {
 		return nil, uuid.Nil, err
 	}
 	var rows []undecidedRow
-	if err := t.All(ctx, &rows, claimedRefused, orderID); err != nil {
+	if err := t.All(ctx, &rows, claimedRefused, of.ID); err != nil {
 		return nil, uuid.Nil, err
 	}
 	claimed := len(rows) > 0
 	if !claimed {
-		if err := t.All(ctx, &rows, openUnknown, orderID); err != nil {
+		if err := t.All(ctx, &rows, openUnknown, of.ID); err != nil {
 			return nil, uuid.Nil, err
 		}
 	}
 	if len(rows) == 0 {
-		return nil, uuid.Nil, exchange.Errorf(exchange.CodeStateConflict, "The order has no payout with an unknown outcome.")
+		return nil, uuid.Nil, exchange.Errorf(exchange.CodeStateConflict, "There is no payout with an unknown outcome.")
 	}
 	x, err := t.lockedPayoutObject(ctx, rows[0].Object)
 	switch {
 	case err != nil:
 	case x.owes().Claimed && !claimed:
-		err = exchange.Errorf(exchange.CodeStateConflict, "There is evidence that a payout of the order was made.")
+		err = exchange.Errorf(exchange.CodeStateConflict, "There is evidence that the payout was made.")
 	case !rows[0].Old:
 		err = exchange.Errorf(exchange.CodeStateConflict,
 			"The provider may still report the outcome. The payout can be declared unpaid when it is %d minutes old.", rows[0].Minutes)
@@ -146,12 +151,16 @@ func (t unitTx) applyAttestation(ctx context.Context, c exchange.ControlChange, 
 		return err
 	}
 	if terms.AttemptID != nil {
-		_, attempt, err := t.undecided(ctx, terms.OrderID)
+		of := exchange.MomoObject{Type: terms.ObjectType, ID: terms.ObjectID}
+		if terms.OrderID != nil {
+			of = exchange.OrderObject(*terms.OrderID)
+		}
+		_, attempt, err := t.undecided(ctx, of)
 		if err != nil {
 			return err
 		}
 		if attempt != *terms.AttemptID {
-			return exchange.Errorf(exchange.CodeStateConflict, "Another payout of the order is under way now. Check that one.")
+			return exchange.Errorf(exchange.CodeStateConflict, "Another payout is under way now. Check that one.")
 		}
 	}
 	_, err := t.Exec(ctx, insertAttestation, c.ID, terms.ObjectType, terms.ObjectID, terms.AttemptID, terms.Receipt, terms.Note, c.ProposedBy, by.UserID, t.s.now())
@@ -169,10 +178,10 @@ func (s *Store) DeclaredUnpaid(ctx context.Context, attemptID uuid.UUID) (bool, 
 
 const claimDeclined = `
 SELECT max(w.said_at) FROM payment_attempts a
-JOIN payment_attempts n ON n.object_type = 'refund' AND (n.object_type, n.object_id) = (a.object_type, a.object_id) AND n.created_at >= a.created_at
+JOIN payment_attempts n ON n.object_type IN ('refund', 'otc_withdrawal') AND (n.object_type, n.object_id) = (a.object_type, a.object_id) AND n.created_at >= a.created_at
 JOIN payout_attestations w ON w.attempt_id = n.id AND w.said_at >= n.settled_at WHERE a.id = $1`
 
-// ClaimDeclined returns when two officers last declared that the refused payouts of a refund were not made, among them the
+// ClaimDeclined returns when two officers last declared that the refused payouts of a refund or a withdrawal were not made, among them the
 // attempt; zero if they never did. Reports from before that don't count as claims any more.
 func (s *Store) ClaimDeclined(ctx context.Context, attemptID uuid.UUID) (time.Time, error) {
 	var at sql.NullTime

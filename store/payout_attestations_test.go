@@ -39,16 +39,16 @@ func TestTwoOfficersDeclareAPayoutNotMade(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), owing(t)
 	one, two := x.officers(t)
-	_, err := x.s.ProposeUnpaid(ctx, x.order.ID, "not in the portal", one)
+	_, err := x.s.ProposeUnpaid(ctx, exchange.OrderObject(x.order.ID), "not in the portal", one)
 	wantFault(t, err, exchange.CodeStateConflict) // nothing was sent
 	a := x.unreported(t, exchange.Accepted)
-	_, err = x.s.ProposeUnpaid(ctx, x.order.ID, "not in the portal", one)
+	_, err = x.s.ProposeUnpaid(ctx, exchange.OrderObject(x.order.ID), "not in the portal", one)
 	wantFault(t, err, exchange.CodeStateConflict) // too young
 	x.old(t)
-	_, err = x.s.ProposeUnpaid(ctx, x.order.ID, "", one)
+	_, err = x.s.ProposeUnpaid(ctx, exchange.OrderObject(x.order.ID), "", one)
 	wantFault(t, err, exchange.CodeInvalid)
 	c := twice(t, func(a, b exchange.ControlChange) bool { return a.ID == b.ID }, func() (exchange.ControlChange, error) {
-		return x.s.ProposeUnpaid(ctx, x.order.ID, "not in the portal", one)
+		return x.s.ProposeUnpaid(ctx, exchange.OrderObject(x.order.ID), "not in the portal", one)
 	})
 	if c.Kind != exchange.ControlPayoutAttestation || c.Status != exchange.ControlPending {
 		t.Errorf("proposed %+v", c)
@@ -110,7 +110,7 @@ func TestDeclarationComesTooLate(t *testing.T) {
 		x.old(t)
 		one, two := x.officers(t)
 		a := x.unreported(t, exchange.Unknown)
-		c, err := x.s.ProposeUnpaid(t.Context(), x.order.ID, "not in the portal", one)
+		c, err := x.s.ProposeUnpaid(t.Context(), exchange.OrderObject(x.order.ID), "not in the portal", one)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,7 +356,7 @@ func TestTwoOfficersDeclareARefundNotMade(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s, of, a, one, two := largeRefund(t)
-	_, err := s.ProposeUnpaid(ctx, a.OrderID, "not in the portal", one)
+	_, err := s.ProposeUnpaid(ctx, exchange.OrderObject(a.OrderID), "not in the portal", one)
 	wantFault(t, err, exchange.CodeStateConflict) // too young
 	_, err = s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Class: exchange.ClassDeclared})
 	wantFault(t, err, exchange.CodeForbidden)
@@ -366,11 +366,11 @@ func TestTwoOfficersDeclareARefundNotMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		if claimed {
-			_, err = s.ProposeUnpaid(ctx, a.OrderID, "not in the portal", one)
+			_, err = s.ProposeUnpaid(ctx, exchange.OrderObject(a.OrderID), "not in the portal", one)
 			wantFault(t, err, exchange.CodeStateConflict)
 		}
 	}
-	c, err := s.ProposeUnpaid(ctx, a.OrderID, "not in the portal", one)
+	c, err := s.ProposeUnpaid(ctx, exchange.OrderObject(a.OrderID), "not in the portal", one)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +400,7 @@ func TestTwoOfficersDenyAClaimAboutARefund(t *testing.T) {
 	ctx := t.Context()
 	s, of, a, one, two := largeRefund(t)
 	declare := func() error {
-		c, err := s.ProposeUnpaid(ctx, a.OrderID, "not in the portal", one)
+		c, err := s.ProposeUnpaid(ctx, exchange.OrderObject(a.OrderID), "not in the portal", one)
 		if err == nil {
 			_, err = s.ConfirmChange(ctx, c.ID, "", two)
 		}
@@ -454,7 +454,7 @@ func TestRefusedAttestationsOfPayouts(t *testing.T) {
 		t.Errorf("failed without a message: %s", state)
 	}
 	x.old(t)
-	c, err := x.s.ProposeUnpaid(ctx, x.order.ID, "not in the portal", one)
+	c, err := x.s.ProposeUnpaid(ctx, exchange.OrderObject(x.order.ID), "not in the portal", one)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -623,7 +623,7 @@ func TestDeclarationIsAboutAPayoutUnderWay(t *testing.T) {
 	storetest.Exec(t, s, `BEGIN; ALTER TABLE refunds DISABLE TRIGGER USER; UPDATE refunds SET status = 'needs_review' WHERE id = '`+older.Object.ID.String()+`';
 		ALTER TABLE refunds ENABLE TRIGGER USER; UPDATE refund_policy SET unknown_seconds = 0; COMMIT`)
 	one, two := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
-	c, err := s.ProposeUnpaid(ctx, o.ID, "not in the portal", one)
+	c, err := s.ProposeUnpaid(ctx, exchange.OrderObject(o.ID), "not in the portal", one)
 	if err == nil {
 		_, err = s.ConfirmChange(ctx, c.ID, "", two)
 	}

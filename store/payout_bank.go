@@ -51,7 +51,7 @@ func (s *Store) BeginBankPayout(ctx context.Context, orderID uuid.UUID) (exchang
 	})
 }
 
-const confirmationColumns = `c.id, c.order_id, c.officer_id, c.reference, c.paid_on, c.amount||' KES' AS amount, c.note, c.created_at`
+const confirmationColumns = `c.id, c.order_id, c.withdrawal_id, c.officer_id, c.reference, c.paid_on, c.amount||' KES' AS amount, c.note, c.created_at`
 
 const readConfirmations = `SELECT ` + confirmationColumns + ` FROM bank_confirmations c
 WHERE c.order_id = ANY ($1::uuid[]) AND c.withdrawn_at IS NULL ORDER BY c.created_at, c.id`
@@ -192,7 +192,7 @@ func (t unitTx) agree(ctx context.Context, o exchange.Order, c exchange.BankConf
 	})
 }
 
-const paidElsewhere = `SELECT EXISTS (SELECT FROM bank_confirmations WHERE reference = $1 AND order_id <> $2 AND withdrawn_at IS NULL)`
+const paidElsewhere = `SELECT EXISTS (SELECT FROM bank_confirmations WHERE reference = $1 AND order_id IS DISTINCT FROM $2 AND withdrawn_at IS NULL)`
 
 // bankConfirmations are the valid confirmations of an order.
 func (t unitTx) bankConfirmations(ctx context.Context, orderID uuid.UUID) ([]exchange.BankConfirmation, error) {

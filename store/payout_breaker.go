@@ -34,10 +34,11 @@ func (s *Store) Breaker(ctx context.Context, provider string) (exchange.Breaker,
 	return r, translate(err, "breaker")
 }
 
-const payoutStopped = isSuspended + ` OR frozen() OR $2 = 'order' AND order_party_gone($3)`
+const payoutStopped = isSuspended + ` OR frozen() OR $2 = 'order' AND order_party_gone($3)
+    OR EXISTS (SELECT FROM otc_withdrawals w WHERE $2 = 'otc_withdrawal' AND w.id = $3 AND withdrawal_party_gone(w))`
 
 // PayoutStopped reports whether nothing may be sent for an object now, not even a payout whose attempt was begun before: in a
-// freeze, while the provider refuses our credential or the database is not released, after a party of the order was
+// freeze, while the provider refuses our credential or the database is not released, after a party of the order or the withdrawal was
 // switched off, and while another payment of the object was made or is claimed to be. What begins a payout is checked
 // again by the triggers of payment_attempts.
 func (s *Store) PayoutStopped(ctx context.Context, of exchange.MomoObject, provider string) (bool, error) {

@@ -71,20 +71,21 @@ func (s *Store) IndicativePrice(ctx context.Context, r QuoteRequest, by exchange
 
 // check refuses what no quote can be made for, whatever the rates and fees.
 func (r QuoteRequest) check(owner exchange.User) error {
-	atDesk := r.Purpose == exchange.QuoteForDeposit
+	atDesk := r.Purpose.AtDesk()
 	for _, rule := range []struct {
 		ok                     bool
 		pointer, code, message string
 	}{
-		{r.Purpose.Valid(), "/purpose", "enum", "must be transfer, offramp or otc_deposit"},
+		{r.Purpose.Valid(), "/purpose", "enum", "must be transfer, offramp, otc_deposit or otc_withdrawal"},
 		{!atDesk || owner.Role.Merchant(), "/purpose", "enum", "must be transfer or offramp: only merchants have the desk's prices"},
 		{r.Purpose != exchange.QuoteForSale || r.Side == exchange.QuoteSell, "/side", "enum", "must be sell for an offramp"},
-		{!atDesk || r.Side == exchange.QuoteBuy, "/side", "enum", "must be buy for a deposit"},
+		{r.Purpose != exchange.QuoteForDeposit || r.Side == exchange.QuoteBuy, "/side", "enum", "must be buy for a deposit"},
+		{r.Purpose != exchange.QuoteForWithdrawal || (r.Side == exchange.QuoteBuy) == (r.Method == exchange.FeeByChain), "/side", "enum", "must be buy for crypto by chain, and sell for shillings"},
 		{r.asset().Stablecoin(), "/asset", "enum", "must be USDT or USDC"},
 		{r.Amount.Positive(), "/amount", "out_of_range", "must be above zero"},
 		{!r.Amount.Asset().Fiat() || r.Amount.Equal(r.Amount.FloorWhole()), "/amount", "precision", "must be whole shillings"},
-		{!atDesk || r.Network != "", "/network", "required", "is required for a deposit"},
-		{!atDesk || r.Method != "", "/method", "required", "is required for a deposit"},
+		{!atDesk || r.Network != "", "/network", "required", "is required at the desk"},
+		{!atDesk || r.Method != "", "/method", "required", "is required at the desk"},
 	} {
 		if err := require(rule.ok, rule.pointer, rule.code, rule.message); err != nil {
 			return err

@@ -34,7 +34,7 @@ type refundDecisionTerms struct {
 }
 
 func (d RefundDecision) was() payoutTerms {
-	return payoutTerms{OrderID: d.OrderID, Amount: d.Amount.String(), Currency: string(d.Amount.Asset()), Status: d.Status}
+	return payoutTerms{OrderID: pointerTo(d.OrderID), Amount: d.Amount.String(), Currency: string(d.Amount.Asset()), Status: d.Status}
 }
 
 // Of the refunds that wait for officers, those are listed that need one more, or all of them ($2): a decision that is being

@@ -18,8 +18,10 @@ import (
 // least one is judged after both were announced. One that asks in the transaction that announces it holds a lock of its own
 // (lock_release).
 
-// transferRelease is what a transfer releases.
-func transferRelease(f exchange.Transfer) exchange.Release {
+const carriesWithdrawal = `SELECT EXISTS (SELECT FROM otc_withdrawals WHERE transfer_intent_id = $1)`
+
+// transferRelease is what a transfer releases that an intent asks for.
+func (t unitTx) transferRelease(ctx context.Context, f exchange.Transfer, intent uuid.UUID) (exchange.Release, error) {
 	owner, recipient := cmp.Or(f.VendorID, f.SenderID), cmp.Or(f.RecipientVendorID, f.RecipientID)
 	r := exchange.Release{
 		Purpose: exchange.ReleaseTransfer, ObjectID: f.ID, House: owner == uuid.Nil, OwnerID: owner, Source: f.WalletID.String(), RequesterID: f.RequestedBy,
@@ -35,8 +37,14 @@ func transferRelease(f exchange.Transfer) exchange.Release {
 	}
 	if r.Inside && owner == recipient {
 		r.Exempt = exchange.ExemptOwn
+		return r, nil
 	}
-	return r
+	var carries bool
+	err := t.Get(ctx, &carries, carriesWithdrawal, intent)
+	if carries {
+		r.Exempt = exchange.ExemptWithdrawal
+	}
+	return r, err
 }
 
 const insertRelease = `
@@ -111,7 +119,7 @@ SELECT r.id, r.purpose, r.object_id, r.house, r.owner_id, coalesce(r.source, '')
     r.value||' KES' AS value, r.opened_at, r.digest, r.officers, r.rests_until, r.passed_at, release_approvals(r) AS approved, $2::timestamptz AS now,
     s.source||' KES' AS "sums.source", s.owner||' KES' AS "sums.owner", s.requester||' KES' AS "sums.requester", s.recipient||' KES' AS "sums.recipient",
     a.one_above||' KES' AS "rule.one_above", a.two_above||' KES' AS "rule.two_above", release_least(r) AS least,
-    p.rest_above||' KES' AS "rest.above", CASE y.rests WHEN '' THEN p.rest_seconds::bigint * 1000000000 ELSE 0 END AS "rest.for", release_known(r) AS known
+    CASE WHEN y.always THEN 0 ELSE p.rest_above END||' KES' AS "rest.above", CASE y.rests WHEN '' THEN p.rest_seconds::bigint * 1000000000 ELSE 0 END AS "rest.for", release_known(r) AS known
 FROM releases r JOIN release_purposes y ON y.purpose = r.purpose JOIN approval_rules a ON a.object_type = y.rule
     CROSS JOIN release_policy p CROSS JOIN LATERAL release_sums(r, $2::timestamptz) s
 WHERE r.id = $1`

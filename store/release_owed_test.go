@@ -205,12 +205,12 @@ func TestPayoutsBeginOnlyReleased(t *testing.T) {
 func TestExemptionsHaveReasons(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	if n := decides[int](t, s, `SELECT count(*) FROM release_purposes WHERE purpose NOT IN ($1, $2, $3, $4)`,
-		exchange.ReleaseTransfer, exchange.ReleaseFunding, exchange.ReleaseRefund, exchange.ReleasePayout); n != 0 {
+	if n := decides[int](t, s, `SELECT count(*) FROM release_purposes WHERE purpose NOT IN ($1, $2, $3, $4, $5)`,
+		exchange.ReleaseTransfer, exchange.ReleaseFunding, exchange.ReleaseRefund, exchange.ReleasePayout, exchange.ReleaseWithdrawal); n != 0 {
 		t.Errorf("the code lacks %d purposes", n)
 	}
-	if n := decides[int](t, s, `SELECT count(*) FROM release_exemptions WHERE exempt IN ('', $1, $2, $3) AND char_length(why) > 10`,
-		exchange.ExemptOwn, exchange.ExemptSurplus, exchange.ExemptSale); n != 4 {
+	if n := decides[int](t, s, `SELECT count(*) FROM release_exemptions WHERE exempt IN ('', $1, $2, $3, $4) AND char_length(why) > 10`,
+		exchange.ExemptOwn, exchange.ExemptSurplus, exchange.ExemptSale, exchange.ExemptWithdrawal); n != 5 {
 		t.Errorf("%d exemptions have a reason", n)
 	}
 }

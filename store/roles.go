@@ -73,10 +73,11 @@ bank_accounts               riu   r      r     r      r       -         -
 journal_entries             ri    r      r     r      r       -         -
 bank_statements             riu   ru     r     r      r       -         -
 bank_lines                  riu   ru     r     r      r       -         -
-otc_destinations            riu   r      r     r      r       -         -
+otc_destinations            riu   rl     r     r      r       -         -
 otc_deposits                r     riu    ru    r      -       -         -
 otc_confirmations           r     riu    r     -      -       -         -
 otc_limits                  r     r      r     -      -       -         -
+otc_withdrawals             ru    riu    ru    ru     ru      -         -
 valuations                  riu   r      r     r      r       -         -
 role_limits                 riu   r      r     r      r       -         -
 user_limits                 riu   r      r     r      r       -         -
@@ -136,7 +137,7 @@ escrow_leases               rl    riu    rl    rl     rl      -         -
 escrow_claims               ru    riu    ru    riu    rl      -         -
 escrow_requests             ri    ri     r     r      r       -         -
 order_payouts               riu   riu    riu   ril    rl      -         -
-bank_confirmations          riu   rl     rl    rl     rl      -         -
+bank_confirmations          riu   riu    rl    rl     rl      -         -
 payout_attestations         ri    r      r     r      r       -         -
 refund_policy               r     r      r     r      r       -         -
 refunds                     riu   riu    riu   ru     ru      -         -
@@ -187,14 +188,16 @@ var updatable = map[string]string{
 	"escrow_claims":      "kept, refunded, taken",
 	"order_payouts":      "claimed, completed_at, doubted, hold_id, paid_by, receipt, refused_code, status, updated_at, version",
 	"bank_confirmations": "withdrawn_at",
-	"devices":            "origin, user_agent, seen_at, forgotten_at",
-	"verifications":      "guesses, used_at",
-	"passkeys":           "synced, sign_count, used_at, removed_at, reason",
-	"invitations":        "accepted_at, withdrawn_at",
-	"messages":           "sealed, status, attempts, next_at, ended_at",
-	"freezes":            "change_id, lifted_at",
-	"releases":           "ended_at, officers, passed_at, rests_until",
-	"files":              "deleted_at, name, purged_at",
+	"otc_withdrawals": "bank_hold_id, claimed, completed_at, ended_by, executed_at, executed_by, failure_id, held_from, hold_id, house_hold_id, paid_by, reason, receipt, " +
+		"refused_code, sold_at, statement_line_id, status, status_detail, transfer_id, transfer_intent_id, updated_at, version",
+	"devices":       "origin, user_agent, seen_at, forgotten_at",
+	"verifications": "guesses, used_at",
+	"passkeys":      "synced, sign_count, used_at, removed_at, reason",
+	"invitations":   "accepted_at, withdrawn_at",
+	"messages":      "sealed, status, attempts, next_at, ended_at",
+	"freezes":       "change_id, lifted_at",
+	"releases":      "ended_at, officers, passed_at, rests_until",
+	"files":         "deleted_at, name, purged_at",
 }
 
 // insertable are the columns that may be inserted, where not all may.
@@ -228,6 +231,7 @@ var lockable = map[string]string{
 	"escrow_claims":              "created_at",
 	"order_payouts":              "updated_at",
 	"bank_confirmations":         "created_at",
+	"otc_destinations":           "updated_at",
 	"transfers":                  "updated_at",
 	"reconciliation_differences": "updated_at",
 }

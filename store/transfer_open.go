@@ -70,7 +70,11 @@ func (t unitTx) openTransfer(ctx context.Context, asked exchange.Intent, r excha
 	if err := t.countTransfer(ctx, f, asker.Role); err != nil {
 		return f, none, err
 	}
-	v, err := t.announce(ctx, transferRelease(f))
+	leaves, err := t.transferRelease(ctx, f, asked.ID)
+	if err != nil {
+		return f, none, err
+	}
+	v, err := t.announce(ctx, leaves)
 	if err != nil {
 		return f, none, err
 	}

@@ -107,7 +107,8 @@ func (t unitTx) releaseTransfer(ctx context.Context, by exchange.Principal, befo
 // Only approvals by officers who may still approve count and are listed.
 const readApprovers = `
 SELECT a.officer_id FROM approvals a JOIN users u ON u.id = a.officer_id AND u.is_active AND u.role IN ('admin', 'treasury')
-WHERE a.object_type = 'transfer' AND a.object_id = $1 AND a.action = 'approve' ORDER BY a.created_at, a.id`
+WHERE a.action = 'approve' AND (a.object_type = 'transfer' AND a.object_id = $1 OR a.object_type = 'otc_withdrawal' AND a.object_id = (SELECT w.id FROM transfers f
+    JOIN otc_withdrawals w ON w.transfer_intent_id = f.intent_id WHERE f.id = $1)) ORDER BY a.created_at, a.id`
 
 // A deactivated account, or one that acts for a deactivated merchant, no longer controls money.
 const someoneGone = `SELECT EXISTS (SELECT FROM users WHERE id IN ($1, $2) AND NOT is_active)`

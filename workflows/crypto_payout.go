@@ -185,6 +185,9 @@ func (in CryptoPayoutInput) about() string {
 	if in.TransferID != uuid.Nil {
 		return "transfer " + in.TransferID.String()
 	}
+	if in.WithdrawalID != uuid.Nil {
+		return "withdrawal " + in.WithdrawalID.String()
+	}
 	if in.RefundID != uuid.Nil {
 		return "refund " + in.RefundID.String()
 	}

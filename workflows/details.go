@@ -91,6 +91,7 @@ func (s subject) objects() string {
 		{"payment exception", "payment-exceptions", s.object.ExceptionID},
 		{"refund", "refunds", s.object.RefundID},
 		{"transfer", "transfers", s.object.TransferID},
+		{"withdrawal", "otc/withdrawals", s.object.WithdrawalID},
 		{"order", "orders", s.object.OrderID},
 	} {
 		if o.id != uuid.Nil {

@@ -17,28 +17,30 @@ const LatePayoutSummary = "Check late evidence about a payout"
 // LatePayoutAttributes are the search attributes with which a check of a late payout starts.
 func LatePayoutAttributes() temporal.SearchAttributes { return LatePaymentAttributes() }
 
-// LatePayoutInput names the payout, its refund and its order. The order's own payout has no refund.
+// LatePayoutInput names the payout, and its refund and its order or its withdrawal. The order's own payout has no refund.
 type LatePayoutInput struct {
 	AttemptID uuid.UUID `json:"attempt_id"`
 	RefundID  uuid.UUID `json:"refund_id"`
 	OrderID   uuid.UUID `json:"order_id"`
+	// WithdrawalID is that of a withdrawal, which has neither an order nor a refund.
+	WithdrawalID uuid.UUID `json:"withdrawal_id,omitzero"`
 }
 
 // LatePayoutOf is the input of the check of a payout.
 func LatePayoutOf(a exchange.PaymentAttempt) LatePayoutInput {
-	return LatePayoutInput{AttemptID: a.ID, RefundID: a.Object.RefundID(), OrderID: a.OrderID}
+	return LatePayoutInput{AttemptID: a.ID, RefundID: a.Object.RefundID(), OrderID: a.OrderID, WithdrawalID: a.Object.WithdrawalID()}
 }
 
 // pays returns what the payout pays.
 func (in LatePayoutInput) pays() exchange.MomoObject {
-	if in.RefundID != uuid.Nil {
+	switch {
+	case in.WithdrawalID != uuid.Nil:
+		return exchange.WithdrawalObject(in.WithdrawalID)
+	case in.RefundID != uuid.Nil:
 		return exchange.RefundObject(in.RefundID)
 	}
 	return exchange.OrderObject(in.OrderID)
 }
-
-// ofOrder reports whether the payout is the order's own.
-func (in LatePayoutInput) ofOrder() bool { return in.RefundID == uuid.Nil }
 
 // LatePayoutResult is how the check ended.
 type LatePayoutResult struct {
@@ -72,7 +74,8 @@ func (f *latePayout) handlers(ctx workflow.Context) error {
 	of := f.in.pays()
 	about := "payout " + f.in.AttemptID.String() + " of " + string(of.Type) + " " + of.ID.String()
 	err := f.reach(ctx, LatePayoutID(f.in.AttemptID), about, func() []activities.ObjectRef {
-		objects := []activities.ObjectRef{{Type: activities.ObjectOrder, ID: f.in.OrderID}}
+		owner, id := payoutOwner(of, f.in.OrderID)
+		objects := []activities.ObjectRef{{Type: owner, ID: id}}
 		if f.step.Exception != uuid.Nil {
 			objects = append(objects, activities.ObjectRef{Type: activities.ObjectException, ID: f.step.Exception})
 		}
@@ -86,10 +89,7 @@ func (f *latePayout) run(ctx workflow.Context) (LatePayoutResult, error) {
 	f.began = workflow.Now(ctx)
 	c := card{title: "Checking late evidence about a payout"}
 	c.add("Payout", f.in.AttemptID.String())
-	if !f.in.ofOrder() {
-		c.add("Refund", f.in.RefundID.String())
-	}
-	c.add("Order", f.in.OrderID.String())
+	addPaid(&c, f.in.pays(), f.in.OrderID)
 	c.add("Waits for", "the mobile money operator")
 	f.commands.describe(ctx, c)
 	outcome := LateClean
@@ -157,20 +157,21 @@ func (f *latePayout) check(ctx workflow.Context) bool {
 	return true
 }
 
+// lateReasons are the reasons to park because of a payout that was settled, by what it pays.
+var lateReasons = map[exchange.MomoObjectType]struct{ claim, twice Reason }{
+	exchange.MomoOrder:      {ReasonMomoLate, ReasonMomoTwice},
+	exchange.MomoRefund:     {ReasonRefundLate, ReasonRefundTwice},
+	exchange.MomoWithdrawal: {ReasonWithdrawalLate, ReasonWithdrawalTwice},
+}
+
 // lateClaim is the reason to park while only one source reports that the payout was made.
 func (f *latePayout) lateClaim() Reason {
-	if f.in.ofOrder() {
-		return ReasonMomoLate
-	}
-	return ReasonRefundLate
+	return lateReasons[f.in.pays().Type].claim
 }
 
 // double is the reason to park when the payout was made in addition to another payment.
 func (f *latePayout) double() Reason {
-	if f.in.ofOrder() {
-		return ReasonMomoTwice
-	}
-	return ReasonRefundTwice
+	return lateReasons[f.in.pays().Type].twice
 }
 
 // applyDecision applies an operator's decision: a resolve names the receipt of the payout, a retry asks at once.

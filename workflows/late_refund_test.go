@@ -220,7 +220,7 @@ func TestOfficersDeclareAClaimedRefundUnpaid(t *testing.T) {
 func (w *harness) declareUnpaid(attempt uuid.UUID) {
 	w.t.Helper()
 	storetest.Exec(w.t, w.store.Store, `UPDATE payment_attempts SET created_at = '2020-01-01' WHERE id = $1`, attempt)
-	c, err := w.store.ProposeUnpaid(w.t.Context(), w.request.ID, "not in the portal", w.officer)
+	c, err := w.store.ProposeUnpaid(w.t.Context(), exchange.OrderObject(w.request.ID), "not in the portal", w.officer)
 	if err == nil {
 		err = w.confirmed(c)
 	}

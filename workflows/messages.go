@@ -15,11 +15,11 @@ const (
 	UpdateCancel       = "cancel"        // orders, transfer: IntentRef, answers Ack or TransferAck
 	UpdateRetryPayment = "retry-payment" // on-ramp: IntentRef, answers Ack
 	UpdateCommand      = "command"       // every flow that parks: CommandRef, answers Ack
-	UpdateApprove      = "approve"       // transfer: ApprovalRef, answers TransferAck
-	UpdateReject       = "reject"        // transfer: ApprovalRef, answers TransferAck
+	UpdateApprove      = "approve"       // transfer, withdrawal: ApprovalRef, answers TransferAck or WithdrawalAck
+	UpdateReject       = "reject"        // transfer, withdrawal: ApprovalRef, answers TransferAck or WithdrawalAck
 	UpdatePayload      = "payload"       // transfer of a cold wallet: IntentRef, answers TransferAck
 	UpdateImport       = "import"        // transfer of a cold wallet: IntentRef, answers TransferAck
-	UpdateStep         = "step"          // OTC deposit: IntentRef of any verb, answers OTCAck
+	UpdateStep         = "step"          // OTC deposit, withdrawal: IntentRef of any verb, answers OTCAck or WithdrawalAck
 )
 
 // Signals are accepted even while no worker runs, and never answered. None of them carries authority.
@@ -105,6 +105,8 @@ type CryptoPayoutInput struct {
 	// RefundID is set when the payment returns crypto, and ExceptionID when it moves crypto that we keep.
 	RefundID    uuid.UUID `json:"refund_id,omitzero"`
 	ExceptionID uuid.UUID `json:"exception_id,omitzero"`
+	// WithdrawalID is set when the payment brings crypto that the house buys to its treasury.
+	WithdrawalID uuid.UUID `json:"withdrawal_id,omitzero"`
 }
 
 // CryptoPayoutResult is how a chain payment ended: completed, or parked with a reason.

@@ -31,6 +31,9 @@ func FlowsForFloat(w exchange.FloatWaiter) []string {
 	if w.WorkflowID != "" {
 		return []string{w.WorkflowID}
 	}
+	if w.WithdrawalID != uuid.Nil {
+		return []string{WithdrawalID(w.WithdrawalID)}
+	}
 	if w.RefundID == uuid.Nil {
 		return []string{OffRampID(w.OrderID)}
 	}

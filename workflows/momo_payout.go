@@ -14,7 +14,7 @@ import (
 // previous one was definitely refused.
 type MomoPayoutInput struct {
 	Object  exchange.MomoObject `json:"object"`
-	OrderID uuid.UUID           `json:"order_id"` // commands about this order reach the attempt
+	OrderID uuid.UUID           `json:"order_id"` // commands about this order reach the attempt; zero for a withdrawal, which they are about
 	Try     int                 `json:"try"`
 	// Home is the flow that the operator's callbacks go to: this one, or one that passes them on.
 	Home string `json:"home"`
@@ -33,7 +33,7 @@ type MomoPayoutResult struct {
 	Try       int       `json:"try,omitempty"`
 }
 
-// MomoPayout makes one attempt to pay out an order or a refund, under an id derived from the object. It ends when the payout
+// MomoPayout makes one attempt to pay out an order, a refund or a withdrawal, under an id derived from the object. It ends when the payout
 // is proven paid or proven refused, or when nothing was sent. Until then it keeps asking; no timer turns an unknown outcome
 // into a refusal.
 func MomoPayout(ctx workflow.Context, in MomoPayoutInput) (MomoPayoutResult, error) {
@@ -63,6 +63,7 @@ var payoutReasons = map[exchange.MomoObjectType]map[string]Reason{
 		string(exchange.ClassCredential): ReasonRefundCredential, string(exchange.ClassPayeeLimit): ReasonRefundPayeeLimit,
 		string(exchange.ClassFloat): ReasonRefundFloat,
 	},
+	exchange.MomoWithdrawal: withdrawalReasons,
 }
 
 // Limits of asking for a payout's outcome. The operator requires two minutes between questions.
@@ -88,7 +89,7 @@ type momoPayout struct {
 
 func (f *momoPayout) handlers(ctx workflow.Context) error {
 	about := "payout of " + string(f.in.Object.Type) + " " + f.in.Object.ID.String()
-	err := f.reach(ctx, MomoPayoutID(f.in.Object), about, of(activities.ObjectOrder, f.in.OrderID))
+	err := f.reach(ctx, MomoPayoutID(f.in.Object), about, of(payoutOwner(f.in.Object, f.in.OrderID)))
 	woken(ctx, "callbacks", SignalCallback, func(workflow.Context) { f.woken = true })
 	return err
 }
@@ -211,10 +212,28 @@ func (f *momoPayout) settled(ctx workflow.Context) bool {
 
 func (f *momoPayout) card() card {
 	c := card{title: "Payout is pending"}
-	if f.in.Object.Type == exchange.MomoRefund {
-		c.add("Refund", f.in.Object.ID.String())
-	}
-	c.add("Order", f.in.OrderID.String())
+	addPaid(&c, f.in.Object, f.in.OrderID)
 	c.add("Waits for", "the mobile money operator")
 	return c
+}
+
+// payoutOwner is what operators' commands about a payout name: its order, or its withdrawal.
+func payoutOwner(of exchange.MomoObject, order uuid.UUID) (objectType string, id uuid.UUID) {
+	if of.Type == exchange.MomoWithdrawal {
+		return activities.ObjectWithdrawal, of.ID
+	}
+	return activities.ObjectOrder, order
+}
+
+// addPaid adds what a payout pays to a card.
+func addPaid(c *card, of exchange.MomoObject, order uuid.UUID) {
+	switch of.Type {
+	case exchange.MomoWithdrawal:
+		c.add("Withdrawal", of.ID.String())
+		return
+	case exchange.MomoRefund:
+		c.add("Refund", of.ID.String())
+	case exchange.MomoOrder:
+	}
+	c.add("Order", order.String())
 }

@@ -18,7 +18,7 @@ const (
 	trialPause     = 2 * time.Minute // how long a payout on trial delays the next one
 )
 
-// momoTries pays out an order or a refund for the flow that owes it, by a child for each try. The next payout is made only
+// momoTries pays out an order, a refund or a withdrawal for the flow that owes it, by a child for each try. The next payout is made only
 // after the previous one was definitely refused, so that no two can pay.
 type momoTries struct {
 	*flow
@@ -26,7 +26,8 @@ type momoTries struct {
 	child child
 	owed  func() bool // reports whether the object is still to be paid
 	card  func(waits string, until time.Time) card
-	// refund carries out an operator's refund: it returns the crypto of an order, and confirms the payee of a refund.
+	// refund carries out an operator's refund: it returns the crypto of an order, and confirms the payee of a refund. It is nil where no
+	// reason takes that command.
 	refund func(ctx workflow.Context, proof activities.Proof, why string) error
 	// own decides how to go on after results that only some objects have, and reports whether it did; nil when there are none.
 	own func(ctx workflow.Context, r MomoPayoutResult) bool

@@ -267,7 +267,7 @@ func (o *operator) Pull(_ context.Context, from, to time.Time, offset int) ([]ex
 	return rows[offset:], len(rows), true, nil
 }
 
-// collected and paidOut return the sums that the operator's book holds for an order and for a refund.
+// collected and paidOut return the sums that the operator's book holds for an order and its refund, or for a withdrawal.
 func (o *operator) collected(order uuid.UUID) []moved { return o.movements(exchange.Collection, order) }
 
 func (o *operator) paidOut(order uuid.UUID) []moved { return o.movements(exchange.Payout, order) }
@@ -277,7 +277,7 @@ func (o *operator) movements(d exchange.PaymentDirection, order uuid.UUID) []mov
 	defer o.mu.Unlock()
 	var list []moved
 	for _, m := range o.book {
-		if m.attempt.Direction == d && m.attempt.OrderID == order {
+		if m.attempt.Direction == d && (m.attempt.OrderID == order || m.attempt.Object.ID == order) {
 			list = append(list, m)
 		}
 	}

@@ -84,6 +84,8 @@ var objectTypes = []struct {
 	{walletForm, "wallet"},
 	{returnDepositForm, "payment_exception"},
 	{otcDepositForm, "otc_deposit"},
+	{withdrawalForm, "otc_withdrawal"},
+	{takenOutForm, "otc_withdrawal"},
 }
 
 // ObjectOf returns the type and id of the object that a flow is about: "order" and the order's id, for example. It

@@ -29,9 +29,12 @@ const saleOf10 = "1293"
 func newPayoutHarness(t testing.TB, kind exchange.MomoObjectType, plans ...payer) *payoutHarness {
 	t.Helper()
 	w := &payoutHarness{try: 1}
-	if kind == exchange.MomoRefund {
+	switch kind {
+	case exchange.MomoRefund:
 		w.harness = newHarness(t)
-	} else {
+	case exchange.MomoWithdrawal:
+		return newTakenOut(t, plans...)
+	case exchange.MomoOrder:
 		w.harness = newStage(t, networkName)
 		w.market = storetest.NewSellersOn(t, w.store.Store, networkName)
 		w.request = exchange.OrderRequest{
@@ -41,10 +44,34 @@ func newPayoutHarness(t testing.TB, kind exchange.MomoObjectType, plans ...payer
 		w.signs.order, w.signs.shillings = &w.request, saleOf10
 	}
 	w.of = w.owes(kind, w.request)
-	w.float = w.balance(exchange.House(exchange.AccMomoPayout, money.KES))
-	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(plans, n, payer{}) }
+	w.prepare(plans)
 	w.env.RegisterWorkflow(workflows.LatePayout)
 	return w
+}
+
+// newTakenOut is newPayoutHarness for a withdrawal, which two officers let go.
+func newTakenOut(t testing.TB, plans ...payer) *payoutHarness {
+	t.Helper()
+	o := newWithdrawalHarness(t)
+	o.letGo()
+	w := &payoutHarness{try: 1, harness: o.harness, of: exchange.WithdrawalObject(o.ask.ID)}
+	w.request.ID = o.ask.ID
+	w.prepare(plans)
+	return w
+}
+
+func (w *payoutHarness) prepare(plans []payer) {
+	w.float = w.balance(exchange.House(exchange.AccMomoPayout, money.KES))
+	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(plans, n, payer{}) }
+}
+
+// says gives an operator's command about what the payout belongs to.
+func (w *payoutHarness) says(verb, note string) {
+	if w.of.Type == exchange.MomoWithdrawal {
+		w.notifyFlow(w.decreeWith(activities.ObjectWithdrawal, w.of.ID, verb, note), verb)
+		return
+	}
+	w.harness.says(verb, note)
 }
 
 // owes makes an order owe its customer shillings.
@@ -190,14 +217,9 @@ func (w *payoutHarness) undecided(key string) {
 
 // attempts reads the attempts to pay the object, newest first.
 func (w *payoutHarness) attempts() (own []exchange.PaymentAttempt) {
-	all, err := w.store.Store.Payouts(w.t.Context(), w.request.ID)
+	own, err := w.store.Store.PayoutsOf(w.t.Context(), w.of)
 	if err != nil {
 		w.t.Error(err)
-	}
-	for _, a := range all {
-		if a.Object == w.of {
-			own = append(own, a)
-		}
 	}
 	return own
 }
@@ -207,7 +229,11 @@ func (w *payoutHarness) pay(t *testing.T) workflows.MomoPayoutResult {
 	t.Helper()
 	id := workflows.MomoPayoutID(w.of)
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueFlows})
-	w.env.ExecuteWorkflow(workflows.MomoPayout, workflows.MomoPayoutInput{Object: w.of, OrderID: w.request.ID, Try: w.try, Home: id})
+	in := workflows.MomoPayoutInput{Object: w.of, OrderID: w.request.ID, Try: w.try, Home: id}
+	if w.of.Type == exchange.MomoWithdrawal {
+		in.OrderID = uuid.Nil
+	}
+	w.env.ExecuteWorkflow(workflows.MomoPayout, in)
 	if err := w.env.GetWorkflowError(); err != nil {
 		t.Fatalf("the flow failed: %v", err)
 	}
@@ -247,7 +273,11 @@ func (w *payoutHarness) booked(t *testing.T, attempts []exchange.PaymentAttempt,
 	t.Helper()
 	left := w.float
 	if p.Paid {
-		left = left.Sub(p.Amount).Sub(money.Must(money.KES, "23"))
+		charge := "23"
+		if w.of.Type == exchange.MomoWithdrawal { // of less
+			charge = "13"
+		}
+		left = left.Sub(p.Amount).Sub(money.Must(money.KES, charge))
 	}
 	if has := w.balance(exchange.House(exchange.AccMomoPayout, money.KES)); !has.Equal(left) {
 		t.Errorf("the payout is %s and the float %s, want %s", p.Status, has, left)

@@ -87,7 +87,7 @@ func payoutAdvice(what, do string) advice {
 }
 
 // guide holds the advice for every reason. docs/runbooks.md has the long form under the same headings.
-var guide = merged(onRampGuide, offRampGuide, payoutGuide)
+var guide = merged(onRampGuide, offRampGuide, payoutGuide, withdrawalGuide)
 
 // merged joins guides that have no reason in common.
 func merged(guides ...map[Reason]advice) map[Reason]advice {
@@ -245,6 +245,7 @@ func (r Reason) wantsReceipt() bool {
 	return slices.Contains([]Reason{
 		ReasonReceiptMissing, ReasonOneSource, ReasonDisagree, ReasonRefundPayee, ReasonRefundRefused, ReasonRefundUnknown, ReasonRefundDisagree, ReasonRefundLate,
 		ReasonRefundPayeeLimit, ReasonRefundCredential, ReasonMomoUnknown, ReasonMomoDisagree, ReasonMomoLate, ReasonMomoClaimed, ReasonRefundClaimed,
+		ReasonWithdrawalUnknown, ReasonWithdrawalRefused, ReasonWithdrawalCredential, ReasonWithdrawalLate,
 	}, r)
 }
 

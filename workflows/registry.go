@@ -40,6 +40,7 @@ const (
 	TypeSweepFiles        = "SweepFiles"
 	TypeMatchStatements   = "MatchStatements"
 	TypeOTCDeposit        = "OTCDeposit"
+	TypeOTCWithdrawal     = "OTCWithdrawal"
 )
 
 // IDForm is the form of the ids of a type of flow, as "on-ramp:<order>".
@@ -88,6 +89,8 @@ const (
 	moveFloatForm      IDForm = "float-move:<movement>"
 	webhooksForm       IDForm = "webhooks:<endpoint>"
 	otcDepositForm     IDForm = "otc-deposit:<deposit>"
+	withdrawalForm     IDForm = "otc-withdrawal:<withdrawal>"
+	takenOutForm       IDForm = "withdrawal-payout:<withdrawal>" // of a MomoPayout too
 )
 
 // Flow describes a type of flow.
@@ -127,6 +130,7 @@ func Flows() []Flow {
 		{TypeSweepFiles, SweepFiles, ""},
 		{TypeMatchStatements, MatchStatements, ""},
 		{TypeOTCDeposit, OTCDeposit, otcDepositForm},
+		{TypeOTCWithdrawal, OTCWithdrawal, withdrawalForm},
 	}
 }
 
@@ -136,10 +140,14 @@ func OnRampID(order uuid.UUID) string { return onRampForm.of(order) }
 // OffRampID is the id of the flow of an order that sells crypto.
 func OffRampID(order uuid.UUID) string { return offRampForm.of(order) }
 
-// MomoPayoutID is the id of the flow that pays out an order or a refund.
+// MomoPayoutID is the id of the flow that pays out an order, a refund or a withdrawal.
 func MomoPayoutID(of exchange.MomoObject) string {
-	if of.Type == exchange.MomoRefund {
+	switch of.Type {
+	case exchange.MomoRefund:
 		return refundForm.of(of.ID)
+	case exchange.MomoWithdrawal:
+		return takenOutForm.of(of.ID)
+	case exchange.MomoOrder:
 	}
 	return momoPayoutForm.of(of.ID)
 }
@@ -162,6 +170,9 @@ func TransferID(transfer uuid.UUID) string { return transferForm.of(transfer) }
 
 // OTCDepositID is the id of the flow of an OTC deposit.
 func OTCDepositID(deposit uuid.UUID) string { return otcDepositForm.of(deposit) }
+
+// WithdrawalID is the id of the flow of a withdrawal.
+func WithdrawalID(withdrawal uuid.UUID) string { return withdrawalForm.of(withdrawal) }
 
 // WalletID is the id of the flow that creates a wallet.
 func WalletID(wallet uuid.UUID) string { return walletForm.of(wallet) }
@@ -224,6 +235,7 @@ var (
 	files          *activities.Files
 	house          *activities.House
 	otc            *activities.OTC
+	withdrawals    *activities.Withdrawals
 	momo           *activities.Momo
 	payouts        *activities.Payouts
 	refunds        *activities.Refunds
@@ -242,7 +254,7 @@ var (
 func Activities(queue string) []any {
 	switch {
 	case queue == QueueFlows:
-		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc}
+		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc, withdrawals}
 	case queue == QueueMomo:
 		return []any{momo, payouts, refunds, float, statement}
 	case queue == QueueWebhooks:

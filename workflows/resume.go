@@ -31,6 +31,8 @@ func LiveFlowOf(r exchange.LiveRow) LiveFlow {
 		return LiveFlow{TransferID(r.ObjectID), TypeTransfer, "Transfer, started again", shown, TransferInput{IntentID: r.IntentID}}
 	case exchange.LiveOTC:
 		return LiveFlow{OTCDepositID(r.ObjectID), TypeOTCDeposit, "OTC deposit, started again", OTCDepositAttributes(), OTCDepositInput{IntentID: r.IntentID}}
+	case exchange.LiveWithdrawal:
+		return LiveFlow{WithdrawalID(r.ObjectID), TypeOTCWithdrawal, "Withdrawal, started again", WithdrawalAttributes(r.Asset), WithdrawalInput{IntentID: r.IntentID}}
 	case exchange.LiveLate:
 		in := LatePaymentInput{AttemptID: r.ObjectID, OrderID: r.OrderID}
 		return LiveFlow{LatePaymentID(r.ObjectID), TypeLatePayment, LatePaymentSummary, LatePaymentAttributes(), in}

@@ -50,6 +50,7 @@ type trial struct {
 	transfer sent
 	deposit  exchange.Wallet
 	desk     otcDeposit
+	taken    takenOut
 	// Fields of a transfer.
 	address string
 	amount  money.Amount
@@ -77,7 +78,7 @@ type track struct {
 
 func table() []track {
 	return []track{
-		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows()), floatRows())},
+		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows(), withdrawalRows()), floatRows())},
 		{"ethereum", slices.Concat(solanaRows(), transferRows())},
 		{"webhooks", hookRows()},
 	}

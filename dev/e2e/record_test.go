@@ -52,6 +52,7 @@ func TestRecordHistories(t *testing.T) {
 		{"kinds", r.kinds},
 		{"banked", r.banked},
 		{"deposited", r.deposited},
+		{"withdrawn", r.withdrawals},
 		{"stranded", r.stranded},
 		{"paid late", r.paidLate},
 		{"unanswered", r.unanswered},

@@ -1,26 +1,37 @@
--- Checks an officer's right to confirm, and that an order has one reference and a reference one order. The lock is on
--- the reference: two orders with it must not both pass at the same moment.
+-- Checks an officer's right to confirm, and that an order or a withdrawal has one reference and a reference pays one of them. The lock is on
+-- the reference: two with it must not both pass at the same moment.
 CREATE OR REPLACE FUNCTION check_bank_confirmation() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    about uuid := coalesce(NEW.order_id, NEW.withdrawal_id);
 BEGIN
-    PERFORM FROM order_payouts p JOIN orders o ON o.id = p.id
-        WHERE p.id = NEW.order_id AND p.rail = 'bank' AND p.status = 'processing' AND o.status = 'processing' FOR UPDATE OF p;
+    IF NEW.withdrawal_id IS NOT NULL THEN
+        PERFORM FROM otc_withdrawals w WHERE w.id = NEW.withdrawal_id AND w.method = 'bank' AND w.status = 'confirming' FOR UPDATE;
+    ELSE
+        PERFORM FROM order_payouts p JOIN orders o ON o.id = p.id
+            WHERE p.id = NEW.order_id AND p.rail = 'bank' AND p.status = 'processing' AND o.status = 'processing' FOR UPDATE OF p;
+    END IF;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'order % does not wait for a payment by bank', NEW.order_id USING ERRCODE = 'KV001';
+        RAISE EXCEPTION '% does not wait for a payment by bank', about USING ERRCODE = 'KV001';
     END IF;
     IF TG_OP = 'UPDATE' THEN
         RETURN NEW;
     END IF;
-    PERFORM FROM users u JOIN orders o ON o.id = NEW.order_id WHERE u.id = NEW.officer_id AND u.is_active AND u.role IN ('admin', 'treasury')
-        AND u.id <> o.customer_id AND u.id <> o.vendor_id FOR SHARE OF u;
+    PERFORM FROM users u LEFT JOIN orders o ON o.id = NEW.order_id LEFT JOIN otc_withdrawals w ON w.id = NEW.withdrawal_id
+        WHERE u.id = NEW.officer_id AND u.is_active AND u.role IN ('admin', 'treasury')
+            AND u.id IS DISTINCT FROM o.customer_id AND u.id IS DISTINCT FROM o.vendor_id AND u.id IS DISTINCT FROM w.requested_by FOR SHARE OF u;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'the officer may not confirm the bank payment of order %', NEW.order_id USING ERRCODE = 'KV006';
+        RAISE EXCEPTION 'the officer may not confirm the bank payment of %', about USING ERRCODE = 'KV006';
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('kivuko bank reference ' || NEW.reference, 0));
-    IF EXISTS (SELECT FROM bank_confirmations c WHERE c.reference = NEW.reference AND c.order_id <> NEW.order_id AND c.withdrawn_at IS NULL)
-        OR EXISTS (SELECT FROM bank_confirmations c WHERE c.order_id = NEW.order_id AND c.reference <> NEW.reference AND c.withdrawn_at IS NULL)
-        OR NOT EXISTS (SELECT FROM order_payouts p WHERE p.id = NEW.order_id AND p.amount = NEW.amount)
+    IF EXISTS (SELECT FROM bank_confirmations c WHERE c.reference = NEW.reference AND coalesce(c.order_id, c.withdrawal_id) <> about AND c.withdrawn_at IS NULL)
+        OR EXISTS (SELECT FROM bank_confirmations c WHERE coalesce(c.order_id, c.withdrawal_id) = about AND c.reference <> NEW.reference AND c.withdrawn_at IS NULL)
+        OR NOT EXISTS (SELECT FROM order_payouts p WHERE p.id = NEW.order_id AND p.amount = NEW.amount
+            UNION ALL SELECT FROM otc_withdrawals w WHERE w.id = NEW.withdrawal_id AND w.payout_amount = NEW.amount)
         OR NEW.paid_on > (NEW.created_at AT TIME ZONE 'Africa/Nairobi')::date THEN
-        RAISE EXCEPTION 'the confirmation of order % contradicts earlier confirmations', NEW.order_id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'the confirmation of % contradicts earlier confirmations', about USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.withdrawal_id IS NOT NULL AND NOT withdrawal_asked(NEW.withdrawal_id, 'confirm', NEW.officer_id, '{admin,treasury}') THEN
+        RAISE EXCEPTION 'the officer did not ask to confirm the payment of withdrawal %', NEW.withdrawal_id USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;

@@ -12,6 +12,9 @@ BEGIN
                 WHEN 'bank_payout' THEN NEW.side = 'debit' AND EXISTS (SELECT FROM order_payouts p JOIN holds h ON h.id = p.hold_id JOIN ledger_accounts a ON a.id = h.account_id
                     WHERE p.id = NEW.object_id AND p.rail = 'bank' AND p.status = 'completed' AND p.asset = NEW.asset AND p.amount = NEW.amount
                         AND a.owner_id = NEW.bank_account_id AND (NEW.matched_by IS NOT NULL OR p.receipt IN (NEW.bank_reference, NEW.reference_code)))
+                WHEN 'otc_withdrawal' THEN NEW.side = 'debit' AND EXISTS (SELECT FROM otc_withdrawals w JOIN holds h ON h.id = w.bank_hold_id JOIN ledger_accounts a ON a.id = h.account_id
+                    WHERE w.id = NEW.object_id AND w.status = 'completed' AND w.payout_amount = NEW.amount AND NEW.asset = 'KES' AND a.owner_id = NEW.bank_account_id
+                        AND (NEW.matched_by IS NOT NULL OR w.receipt IN (NEW.bank_reference, NEW.reference_code)))
                 WHEN 'otc_deposit' THEN NEW.side = 'credit' AND EXISTS (SELECT FROM otc_deposits d WHERE d.id = NEW.object_id AND d.statement_line_id = NEW.id
                         AND d.bank_account_id = NEW.bank_account_id AND d.received_amount = NEW.amount AND NEW.asset = 'KES')
                     AND NOT EXISTS (SELECT FROM otc_confirmations c WHERE c.bank_account_id = NEW.bank_account_id AND c.reference = NEW.bank_reference AND c.amount = NEW.amount

@@ -7,7 +7,7 @@ DECLARE
 BEGIN
     NEW.applied_in := NULL;
     PERFORM FROM users WHERE id = NEW.proposed_by AND is_active AND ((role = 'admin' AND NEW.kind <> 'journal_entry')
-        OR (role = 'treasury' AND NEW.kind IN ('journal_entry', 'momo_terms', 'treasury_allocation', 'float_move', 'exception_decision', 'payout_attestation', 'order_address', 'refund_decision', 'database_release', 'breaker_closed', 'quarantine_settled', 'freeze_lift', 'bank_day'))) FOR SHARE;
+        OR (role = 'treasury' AND NEW.kind IN ('journal_entry', 'momo_terms', 'treasury_allocation', 'float_move', 'exception_decision', 'payout_attestation', 'order_address', 'refund_decision', 'database_release', 'breaker_closed', 'quarantine_settled', 'freeze_lift', 'bank_day', 'withdrawal_failure'))) FOR SHARE;
     IF NOT FOUND AND NEW.status <> 'rejected' THEN
         RAISE EXCEPTION 'change % needs an active proposer with the right role', NEW.id USING ERRCODE = 'KV006';
     END IF;

@@ -12,15 +12,17 @@ BEGIN
     END IF;
     PERFORM FROM order_payouts p WHERE p.id = NEW.object_id FOR SHARE; -- a try that begins at the same moment comes before or after it
     PERFORM FROM refunds f WHERE f.id = NEW.object_id FOR SHARE;
+    PERFORM FROM otc_withdrawals w WHERE w.id = NEW.object_id FOR SHARE;
     IF NOT EXISTS (SELECT FROM order_payouts p WHERE NEW.object_type = 'order' AND p.id = NEW.object_id AND p.rail = 'momo'
-            UNION ALL SELECT FROM refunds f WHERE NEW.object_type = 'refund' AND f.id = NEW.object_id AND f.rail = 'momo') THEN
+            UNION ALL SELECT FROM refunds f WHERE NEW.object_type = 'refund' AND f.id = NEW.object_id AND f.rail = 'momo'
+            UNION ALL SELECT FROM otc_withdrawals w WHERE NEW.object_type = 'otc_withdrawal' AND w.id = NEW.object_id AND w.method = 'momo') THEN
         RAISE EXCEPTION '% % owes no payout by mobile money', NEW.object_type, NEW.object_id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.attempt_id IS NOT NULL AND NOT EXISTS (SELECT FROM refund_policy y, payment_attempts a
-            LEFT JOIN order_payouts p ON p.id = a.order_id LEFT JOIN refunds f ON f.id = a.refund_id
+            LEFT JOIN order_payouts p ON p.id = a.order_id LEFT JOIN refunds f ON f.id = a.refund_id LEFT JOIN otc_withdrawals w ON w.id = a.withdrawal_id
             WHERE a.id = NEW.attempt_id AND a.direction = 'payout' AND (a.object_type, a.object_id) = (NEW.object_type, NEW.object_id)
-                AND (a.status IN ('unknown', 'accepted') AND coalesce(p.status, f.status) = 'processing' AND NOT coalesce(p.claimed, f.claimed)
-                    OR a.status IN ('refused', 'failed') AND f.claimed)
+                AND (a.status IN ('unknown', 'accepted') AND coalesce(p.status, f.status, w.status) IN ('processing', 'confirming') AND NOT coalesce(p.claimed, f.claimed, w.claimed)
+                    OR a.status IN ('refused', 'failed') AND coalesce(f.claimed, w.claimed))
                 AND a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp()) THEN
         RAISE EXCEPTION 'payment attempt % can not be declared not made', NEW.attempt_id USING ERRCODE = 'KV001';
     END IF;

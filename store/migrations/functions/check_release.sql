@@ -29,7 +29,7 @@ BEGIN
     END IF;
     NEW.passed_in := OLD.passed_in;
     IF OLD.passed_at IS NULL AND NEW.passed_at IS NOT NULL THEN
-        IF NEW.purpose IN ('refund', 'payout') AND NOT release_matches(NEW) THEN
+        IF NEW.purpose IN ('refund', 'payout', 'withdrawal') AND NOT release_matches(NEW) THEN
             RAISE EXCEPTION 'release % does not match its % any more', NEW.id, NEW.purpose USING ERRCODE = 'KV002';
         END IF;
         PERFORM lock_release(NEW);
@@ -37,7 +37,8 @@ BEGIN
         PERFORM FROM approval_rules WHERE object_type = plan.rule FOR SHARE;
         SELECT * INTO STRICT rest FROM release_policy;
         needed := release_officers(NEW, least(NEW.passed_at, clock_timestamp()));
-        IF plan.rests = '' AND NOT NEW.inside AND NEW.value + (SELECT s.recipient FROM release_sums(NEW, least(NEW.passed_at, clock_timestamp())) s) > rest.rest_above
+        IF plan.rests = '' AND NEW.exempt = '' AND NOT NEW.inside AND NEW.value + (SELECT s.recipient FROM release_sums(NEW, least(NEW.passed_at, clock_timestamp())) s)
+                > (CASE WHEN plan.always THEN 0 ELSE rest.rest_above END)
                 AND least(NEW.passed_at, clock_timestamp()) < make_interval(secs => rest.rest_seconds) + release_known(NEW) THEN
             needed := 2;
         END IF;

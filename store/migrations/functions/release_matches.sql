@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION release_matches(r releases) RETURNS boolean LANGUAGE 
             AND r.house = (r.owner_id IS NULL) AND r.recipient = CASE WHEN f.kind = 'external' THEN f.network || ':' || f.to_address
                 ELSE coalesce('user:' || coalesce(f.recipient_vendor_id, f.recipient_id)::text, 'house') END
             AND r.exempt = CASE WHEN f.kind = 'internal' AND coalesce(f.vendor_id, f.sender_id) IS NOT DISTINCT FROM coalesce(f.recipient_vendor_id, f.recipient_id)
-                THEN 'own' ELSE '' END)
+                THEN 'own' WHEN EXISTS (SELECT FROM otc_withdrawals y WHERE y.transfer_intent_id = f.intent_id) THEN 'withdrawal' ELSE '' END)
         WHEN 'funding' THEN EXISTS (SELECT FROM orders o WHERE o.id = r.object_id AND o.created_at = r.opened_at AND o.fund_wallet_id::text = r.source AND o.customer_id = r.owner_id
             AND o.customer_id = r.requester_id AND r.value >= o.fiat_amount AND NOT r.house AND NOT r.inside AND r.exempt = ''
             AND r.recipient = o.payment_method || ':' || CASE o.payment_method WHEN 'momo' THEN o.payment_phone ELSE o.beneficiary ->> 'AccountNumber' END)

@@ -1,4 +1,4 @@
--- The terms of the release of a refund or of a payout of an order, as they follow from its rows. An order or a payment
+-- The terms of the release of a refund, of a withdrawal, or of a payout of an order, as they follow from its rows. An order or a payment
 -- exception whose refund is not opened yet has the terms that a refund by mobile money would have that an officer requests.
 -- A sum applies where a person chose what leaves, or where nothing proven came in for it: what officers return counts with
 -- all that they return, what they pay by bank with all that they pay.
@@ -18,6 +18,17 @@ BEGIN
                 p.rail || ':' || CASE p.rail WHEN 'momo' THEN p.phone ELSE o.beneficiary ->> 'AccountNumber' END
             INTO r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.recipient
             FROM order_payouts p JOIN orders o ON o.id = p.id WHERE p.id = object;
+        RETURN r;
+    END IF;
+    IF purpose = 'withdrawal' THEN
+        SELECT w.merchant_id, CASE WHEN w.source_wallet_id IS NOT NULL THEN w.source_wallet_id::text
+                    WHEN w.method = 'chain' THEN (SELECT h.id::text FROM wallets h WHERE h.network = d.network AND h.owner_id IS NULL AND h.purpose = 'treasury' ORDER BY h.created_at, h.id LIMIT 1)
+                    WHEN w.method = 'momo' THEN 'momo_payout' ELSE 'bank' END,
+                w.requested_by, w.value, CASE WHEN i.vendor_id = w.merchant_id THEN 'own' ELSE '' END, i.id IS NOT NULL,
+                CASE WHEN i.id IS NULL THEN d.recipient ELSE 'user:' || coalesce(i.vendor_id, i.owner_id) END
+            INTO r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.inside, r.recipient
+            FROM otc_withdrawals w JOIN otc_destinations d ON d.id = w.destination_id LEFT JOIN wallets i ON i.network = d.network AND i.address = d.address
+            WHERE w.id = object;
         RETURN r;
     END IF;
     SELECT o.customer_id, CASE WHEN f.rail = 'momo' AND (f.requested_by IS NOT NULL OR x.chosen) THEN 'momo_payout'

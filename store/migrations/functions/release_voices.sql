@@ -1,6 +1,6 @@
 -- The officers whose approval of a release counts now: of its object's present terms, by who may still approve and has no part
 -- in it. A refund by mobile money is decided by two officers as one change; the payee of one by a change of its own. A bank
--- payout is approved by who confirms it.
+-- payout is approved by who confirms it, and the transfer of a withdrawal's crypto by who approved the withdrawal.
 CREATE OR REPLACE FUNCTION release_voices(r releases) RETURNS SETOF uuid LANGUAGE sql STABLE AS $$
     SELECT u.id FROM users u WHERE u.is_active AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM r.requester_id AND u.id IN (
         SELECT a.officer_id FROM approvals a JOIN transfers f ON f.id = a.object_id
@@ -8,6 +8,10 @@ CREATE OR REPLACE FUNCTION release_voices(r releases) RETURNS SETOF uuid LANGUAG
         UNION SELECT a.officer_id FROM approvals a JOIN refunds f ON f.id = a.object_id
             WHERE r.purpose = 'refund' AND a.object_type = 'refund' AND a.object_id = r.object_id AND a.action = 'approve' AND a.digest = f.digest
                 AND a.officer_id IS DISTINCT FROM f.addressed_by AND a.officer_id IS DISTINCT FROM f.dismissed_by
+        UNION SELECT a.officer_id FROM approvals a JOIN otc_withdrawals w ON w.id = a.object_id
+            WHERE (r.purpose = 'withdrawal' AND w.id = r.object_id OR r.purpose = 'transfer' AND r.exempt = 'withdrawal'
+                    AND w.transfer_intent_id = (SELECT f.intent_id FROM transfers f WHERE f.id = r.object_id))
+                AND a.object_type = 'otc_withdrawal' AND a.action = 'approve' AND a.digest = w.digest
         UNION SELECT a.officer_id FROM approvals a WHERE r.purpose = 'funding' AND a.object_type = 'order' AND a.object_id = r.object_id AND a.action = 'approve' AND a.digest = r.digest
         UNION SELECT unnest(ARRAY[c.proposed_by, c.decided_by]) FROM control_changes c LEFT JOIN refunds f ON f.id = r.object_id
             WHERE r.purpose = 'refund' AND f.rail IS DISTINCT FROM 'chain' AND c.kind = 'refund_decision' AND c.status = 'confirmed' AND c.expires_at > clock_timestamp()

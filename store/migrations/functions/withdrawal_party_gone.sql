@@ -1,0 +1,4 @@
+-- Reports whether the merchant of a withdrawal, or who requested it, is switched off.
+CREATE OR REPLACE FUNCTION withdrawal_party_gone(w otc_withdrawals) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM users u WHERE u.id IN (w.merchant_id, w.requested_by) AND NOT u.is_active)
+$$;

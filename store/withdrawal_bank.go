@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Withdrawals that are paid by bank. An officer pays and confirms with the bank's reference; above a value another officer confirms the same,
+// or a line of the bank's statement shows it.
+
+// BeginWithdrawalBank reserves the money of an executed withdrawal at an account of the house, from which an officer pays it. A repeated call
+// changes nothing. CodeInsufficientFunds when no account has enough, CodeForbidden with the cause ErrOfficers when more officers have to
+// approve by now.
+func (s *Store) BeginWithdrawalBank(ctx context.Context, id uuid.UUID) (exchange.Withdrawal, error) {
+	return s.workWithdrawal(ctx, id, func(ctx context.Context, w *outWork) error {
+		if w.w.Method != exchange.WithdrawByBank || w.w.Status != exchange.WithdrawalExecuting || !w.w.Sold() {
+			return nil
+		}
+		if err := w.mayLeave(ctx, exchange.WithdrawalObject(id)); err != nil {
+			return err
+		}
+		bank, err := w.bankWith(ctx, w.w.Payout)
+		if err != nil {
+			return err
+		}
+		if w.w.BankHoldID, err = w.hold("bank", bank, w.w.Payout); err != nil {
+			return err
+		}
+		return w.move(ctx, exchange.WithdrawalConfirming, exchange.WaitBank)
+	})
+}
+
+const (
+	withdrawalConfirmations = `SELECT ` + confirmationColumns + ` FROM bank_confirmations c
+WHERE c.withdrawal_id = ANY ($1::uuid[]) AND c.withdrawn_at IS NULL ORDER BY c.created_at, c.id`
+	insertWithdrawalConfirmation = `
+INSERT INTO bank_confirmations (id, withdrawal_id, officer_id, reference, paid_on, amount, note, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	referenceTaken  = `SELECT EXISTS (SELECT FROM bank_confirmations WHERE reference = $1 AND withdrawal_id IS DISTINCT FROM $2 AND withdrawn_at IS NULL)`
+	enoughWitnesses = `SELECT withdrawal_confirmed(w) FROM otc_withdrawals w WHERE w.id = $1`
+)
+
+// confirmWithdrawal keeps what an officer says of a payment by bank, and completes the withdrawal when that is enough.
+func confirmWithdrawal(ctx context.Context, w *outWork) error {
+	reference := exchange.BankReference(w.step.Reference)
+	if err := require(w.step.Amount.Equal(w.w.Payout), "/amount", "mismatch", "must be the amount that the withdrawal pays out"); err != nil {
+		return err
+	}
+	on := w.step.PaidOn
+	if err := require(!on.Before(exchange.DateOf(w.w.ExecutedAt)) && !on.After(exchange.DateOf(w.now)), "/paid_on", "range", "must be between the day of the execution and today"); err != nil {
+		return err
+	}
+	if err := w.agree(ctx, reference); err != nil {
+		return err
+	}
+	if err := w.witness(ctx, reference); err != nil {
+		return err
+	}
+	err := w.One(ctx, insertWithdrawalConfirmation, w.intent.ID, w.w.ID, w.by.UserID, reference, on, w.step.Amount.Decimal(), w.step.Text, w.now)
+	if err != nil {
+		return err
+	}
+	if err := w.record(ctx, auditEvent{by: w.by, object: "bank_confirmation", id: w.intent.ID, name: "bank_confirmation.saved", after: map[string]any{
+		"id": w.intent.ID, "order_id": nil, "withdrawal_id": w.w.ID, "officer_id": w.by.UserID, "amount": w.step.Amount.String(), "currency": w.step.Amount.Asset(),
+		"reference": reference, "paid_on": on.Format("2006-01-02"),
+	}}); err != nil {
+		return err
+	}
+	if err := w.move(ctx, exchange.WithdrawalConfirming, exchange.WaitBankSecond); err != nil {
+		return err
+	}
+	return w.paidByBank(ctx, reference)
+}
+
+// agree refuses a confirmation that contradicts those of other officers, or that the officer has given. The officer's own other one is replaced.
+func (w *outWork) agree(ctx context.Context, reference string) error {
+	var said []exchange.BankConfirmation
+	if err := w.All(ctx, &said, withdrawalConfirmations, pq.Array([]uuid.UUID{w.w.ID})); err != nil {
+		return err
+	}
+	for _, c := range said {
+		switch {
+		case c.OfficerID == w.by.UserID && c.Reference == reference && c.PaidOn.Equal(w.step.PaidOn) && w.step.LineID == uuid.Nil:
+			return exchange.Errorf(exchange.CodeConflict, "You have already confirmed this payment. Another officer has to confirm it.")
+		case c.OfficerID == w.by.UserID:
+			if err := w.One(ctx, withdrawConfirmation, c.ID, w.now); err != nil {
+				return err
+			}
+		case c.Reference != reference || !c.PaidOn.Equal(w.step.PaidOn):
+			return exchange.Errorf(exchange.CodeConflict, "Another officer has given another reference or day. Agree on the right one; the officer who was wrong then confirms again.")
+		}
+	}
+	var taken bool
+	if err := w.Get(ctx, &taken, referenceTaken, reference, w.w.ID); err != nil {
+		return err
+	}
+	if taken {
+		return exchange.Errorf(exchange.CodeConflict, "The reference belongs to another payment.")
+	}
+	return nil
+}
+
+const lineWitness = `
+SELECT l.side = 'debit' AND l.amount = $2 AND l.asset = 'KES' AND $3 IN (l.bank_reference, l.reference_code) AND l.status <> 'matched'
+    AND l.bank_account_id = (SELECT a.owner_id FROM holds h JOIN ledger_accounts a ON a.id = h.account_id WHERE h.id = $4) AS fits
+FROM bank_lines l WHERE l.id = $1`
+
+// witness takes a line of the bank's statement as the second witness: it shows exactly this payment, and the officer did not bring the
+// statement in.
+func (w *outWork) witness(ctx context.Context, reference string) error {
+	if w.step.LineID == uuid.Nil {
+		return nil
+	}
+	fits, found, err := readFound[bool](ctx, w, lineWitness, w.step.LineID, w.w.Payout.Decimal(), reference, w.w.BankHoldID)
+	if err != nil {
+		return err
+	}
+	if err := require(found && fits, "/statement_line_id", "mismatch", "must be a line that shows exactly this payment, and explains nothing else"); err != nil {
+		return err
+	}
+	if err := w.notImporter(ctx, w.step.LineID, w.by.UserID); err != nil {
+		return err
+	}
+	w.w.LineID = w.step.LineID
+	return nil
+}
+
+// paidByBank completes a withdrawal whose payment by bank enough officers confirmed.
+func (w *outWork) paidByBank(ctx context.Context, reference string) error {
+	var enough bool
+	if err := w.Get(ctx, &enough, enoughWitnesses, w.w.ID); err != nil || !enough {
+		return err
+	}
+	bank, err := w.bankOf(ctx, w.w.BankHoldID, money.KES)
+	if err != nil {
+		return err
+	}
+	w.settle(exchange.HoldCapture, w.w.BankHoldID)
+	if err := w.paid(ctx, reference, bank); err != nil || w.w.LineID == uuid.Nil {
+		return err
+	}
+	posting, err := w.matchLine(ctx, w.w.LineID, exchange.LineOfWithdrawal, w.w.ID, w.by)
+	w.post.Entries, w.post.Holds = append(w.post.Entries, posting.Entries...), append(w.post.Holds, posting.Holds...)
+	return err
+}
+
+// A withdrawal that was paid by bank is found by the bank's reference, whether the bank's statement has it as its own or as ours.
+const findWithdrawals = `
+SELECT DISTINCT ON (w.id) l.id AS line_id, w.id AS object_id
+FROM otc_withdrawals w JOIN holds h ON h.id = w.bank_hold_id JOIN ledger_accounts a ON a.id = h.account_id
+    JOIN bank_lines l ON l.bank_account_id = a.owner_id AND w.receipt IN (l.bank_reference, l.reference_code) AND l.amount = w.payout_amount
+WHERE w.receipt <> '' AND w.method = 'bank' AND w.status = 'completed' AND l.asset = 'KES' AND l.status <> 'matched' AND l.side = 'debit' AND ` + undecidedLine + `
+    AND NOT EXISTS (SELECT FROM bank_lines o WHERE o.object_type = 'otc_withdrawal' AND o.object_id = w.id)
+ORDER BY w.id, l.value_date, l.id LIMIT $1`
