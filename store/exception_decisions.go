@@ -199,7 +199,11 @@ func (t unitTx) decidableLine(ctx context.Context, x exchange.PaymentException, 
 	case l.ImportedBy == by || l.UploadedBy == by:
 		return exchange.Errorf(exchange.CodeForbidden, "You brought the bank's statement in. Another officer has to decide.")
 	}
-	return nil
+	var typed bool
+	if err := t.Get(ctx, &typed, lineTyped, x.LineID, nil); err != nil || !typed {
+		return err
+	}
+	return errTyped
 }
 
 // place is where an exception's crypto lies.

@@ -57,7 +57,7 @@ const undecidedLine = `NOT EXISTS (SELECT FROM payment_exceptions x WHERE x.line
 const findJournal = `
 SELECT min(l.id::text)::uuid AS line_id, min(j.id::text)::uuid AS object_id
 FROM journal_entries j JOIN bank_lines l ON l.bank_account_id = j.bank_account_id AND l.side = journal_side(j) AND l.asset = j.asset AND l.amount = j.amount
-    AND l.value_date = j.value_date AND l.status <> 'matched' AND ` + undecidedLine + `
+    AND l.value_date = j.value_date AND l.status <> 'matched' AND NOT line_typed(l, NULL) AND ` + undecidedLine + `
 WHERE j.line_id IS NULL AND j.bank_account_id IS NOT NULL
     AND NOT EXISTS (SELECT FROM bank_lines o WHERE o.object_type = 'journal_entry' AND o.object_id = j.id)
 GROUP BY l.bank_account_id, l.side, l.amount, l.value_date HAVING count(DISTINCT l.id) = 1 AND count(DISTINCT j.id) = 1 LIMIT $1`
@@ -131,6 +131,18 @@ const saveMatch = `
 UPDATE bank_lines l SET status = 'matched', object_type = $2, object_id = $3, matched_by = $4, matched_at = $5, updated_at = $5, version = version + 1
 WHERE l.id = $1 AND l.version = $6 RETURNING ` + lineColumns
 
+const lineTyped = `SELECT line_typed(l, $2) FROM bank_lines l WHERE l.id = $1`
+
+var errTyped = exchange.Errorf(exchange.CodeStateConflict, "Officers typed the line's reference for an OTC deposit. The line is matched with that deposit.")
+
+// deposit is the id of an object that is a deposit.
+func deposit(object string, id uuid.UUID) uuid.UUID {
+	if object == exchange.LineOfDeposit {
+		return id
+	}
+	return uuid.Nil
+}
+
 // matchLine says what explains a line. Its exception, if it has one, is over, and the money of a line that came in leaves suspense:
 // what explains it books the bank account itself. CodeStateConflict when the line is matched with something else, or an officer
 // decided about it; CodeConflict when another line is matched with the object.
@@ -145,6 +157,13 @@ func (t unitTx) matchLine(ctx context.Context, id uuid.UUID, object string, obje
 		return none, exchange.Errorf(exchange.CodeStateConflict, "The line is matched already.")
 	case before.Status == exchange.LineAside && before.ExceptionID == uuid.Nil:
 		return none, exchange.Errorf(exchange.CodeStateConflict, "An officer has decided about the money of the line already.")
+	}
+	var typed bool
+	if err := t.Get(ctx, &typed, lineTyped, id, nullID(deposit(object, objectID))); err != nil {
+		return none, err
+	}
+	if typed {
+		return none, errTyped
 	}
 	posting, err := t.endLineException(ctx, before, object, objectID, by)
 	if err != nil {

@@ -153,6 +153,10 @@ func (w *otcWork) say(ctx context.Context, bank uuid.UUID, reference string, lin
 	return err
 }
 
+// Money that two officers typed, whose line has still to come. Its reference is spent, also when the deposit has ended since.
+const spentReference = `SELECT EXISTS (SELECT FROM otc_deposits WHERE method = 'bank' AND received_at IS NOT NULL AND statement_line_id IS NULL AND bank_account_id = $2
+    AND bank_reference = $3 AND id <> $1)`
+
 const otherReference = `SELECT EXISTS (SELECT FROM otc_deposits WHERE bank_reference = $2 AND id <> $1)`
 
 // sayFirst keeps the words of the officer who holds the deposit, until another officer has said the same.
@@ -176,7 +180,13 @@ func (w *otcWork) sayFirst(ctx context.Context) error {
 			return unproven("/bank_reference", "must be that of the payment which is booked")
 		}
 	}
-	var elsewhere bool
+	var spent, elsewhere bool
+	if err := w.Get(ctx, &spent, spentReference, w.d.ID, bank, reference); err != nil {
+		return err
+	}
+	if spent {
+		return exchange.Errorf(exchange.CodeConflict, "The reference belongs to the payment of another deposit.")
+	}
 	if err := w.Get(ctx, &elsewhere, otherReference, w.d.ID, reference); err != nil {
 		return err
 	}

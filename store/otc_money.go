@@ -69,16 +69,14 @@ const findDeposits = `
 SELECT DISTINCT ON (d.id) l.id AS line_id, d.id AS object_id
 FROM bank_lines l JOIN otc_deposits d ON d.payment_reference = substring(l.reference_code FROM 'KVD[0-9A-Z]{9}')
 WHERE l.status <> 'matched' AND l.side = 'credit' AND l.reference_code LIKE '%KVD%' AND l.asset = 'KES' AND ` + undecidedLine + ` AND d.method = 'bank' AND d.received_at IS NULL
-    AND d.status IN ('pending', 'assigned', 'claimed', 'info_required', 'on_hold')
-    AND NOT EXISTS (SELECT FROM otc_confirmations c WHERE c.bank_account_id = l.bank_account_id AND c.reference = l.bank_reference AND c.amount = l.amount
-        AND c.line_id IS NULL AND c.withdrawn_at IS NULL AND c.deposit_id <> d.id)
+    AND d.status IN ('pending', 'assigned', 'claimed', 'info_required', 'on_hold') AND NOT line_typed(l, d.id)
 ORDER BY d.id, l.value_date, l.id LIMIT $1`
 
 const findLineless = `
 SELECT DISTINCT ON (d.id) l.id AS line_id, d.id AS object_id
 FROM otc_deposits d JOIN bank_lines l ON l.bank_account_id = d.bank_account_id AND l.side = 'credit' AND l.status <> 'matched' AND l.amount = d.received_amount AND l.asset = 'KES'
     AND (l.bank_reference = d.bank_reference OR substring(l.reference_code FROM 'KVD[0-9A-Z]{9}') = d.payment_reference) AND ` + undecidedLine + `
-WHERE d.method = 'bank' AND d.received_at IS NOT NULL AND d.statement_line_id IS NULL ORDER BY d.id, l.bank_reference <> d.bank_reference, l.value_date, l.id LIMIT $1`
+WHERE d.method = 'bank' AND d.received_at IS NOT NULL AND d.statement_line_id IS NULL AND NOT line_typed(l, d.id) ORDER BY d.id, l.bank_reference <> d.bank_reference, l.value_date, l.id LIMIT $1`
 
 // matchDeposit matches a line with a deposit. The deposit is locked before the line, as its own steps do.
 func (s *Store) matchDeposit(ctx context.Context, p linePair) error {

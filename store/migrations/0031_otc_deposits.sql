@@ -138,8 +138,8 @@ CREATE INDEX otc_deposits_queue_idx ON otc_deposits (received_at, submitted_at, 
 CREATE INDEX otc_deposits_officer_idx ON otc_deposits (assigned_to, received_at, submitted_at, id) WHERE status = 'assigned';
 CREATE INDEX otc_deposits_receipt_idx ON otc_deposits (receipt_code) WHERE receipt_code <> '';
 CREATE INDEX otc_deposits_bank_reference_idx ON otc_deposits (bank_reference) WHERE bank_reference <> '';
--- Deposits whose line has still to come, because two officers proved their money.
-CREATE INDEX otc_deposits_lineless_idx ON otc_deposits (bank_account_id, bank_reference) WHERE method = 'bank' AND received_at IS NOT NULL AND statement_line_id IS NULL;
+-- Deposits whose line has still to come, because two officers proved their money. A reference books money once, whatever becomes of the deposit.
+CREATE UNIQUE INDEX otc_deposits_lineless_key ON otc_deposits (bank_account_id, bank_reference) WHERE method = 'bank' AND received_at IS NOT NULL AND statement_line_id IS NULL;
 CALL moves_by('otc_deposits', 'otc_deposit');
 CALL never_removed('otc_deposits');
 CALL same_columns('otc_deposits', 'id, merchant_id, created_by, payment_reference, intent_id, created_at');

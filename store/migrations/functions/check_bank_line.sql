@@ -6,6 +6,7 @@ DECLARE
 BEGIN
     fits := CASE NEW.status
         WHEN 'matched' THEN NOT EXISTS (SELECT FROM payment_exceptions x WHERE x.line_id = NEW.id AND x.status <> 'matched')
+            AND NOT line_typed(NEW, CASE NEW.object_type WHEN 'otc_deposit' THEN NEW.object_id END)
             AND CASE NEW.object_type
                 WHEN 'journal_entry' THEN EXISTS (SELECT FROM journal_entries j WHERE j.id = NEW.object_id AND j.bank_account_id = NEW.bank_account_id
                     AND j.asset = NEW.asset AND j.amount = NEW.amount AND journal_side(j) = NEW.side AND coalesce(j.line_id, NEW.id) = NEW.id)
@@ -17,8 +18,6 @@ BEGIN
                         AND (NEW.matched_by IS NOT NULL OR w.receipt IN (NEW.bank_reference, NEW.reference_code)))
                 WHEN 'otc_deposit' THEN NEW.side = 'credit' AND EXISTS (SELECT FROM otc_deposits d WHERE d.id = NEW.object_id AND d.statement_line_id = NEW.id
                         AND d.bank_account_id = NEW.bank_account_id AND d.received_amount = NEW.amount AND NEW.asset = 'KES')
-                    AND NOT EXISTS (SELECT FROM otc_confirmations c WHERE c.bank_account_id = NEW.bank_account_id AND c.reference = NEW.bank_reference AND c.amount = NEW.amount
-                        AND c.line_id IS NULL AND c.withdrawn_at IS NULL AND c.deposit_id <> NEW.object_id)
             END
         WHEN 'new' THEN OLD.object_type = 'journal_entry'
             AND EXISTS (SELECT FROM journal_entries c WHERE c.corrects = OLD.object_id AND c.line_id IS NULL)

@@ -29,5 +29,10 @@ BEGIN
             WHERE l.id = x.line_id AND (NEW.decided_by IN (s.imported_by, f.uploaded_by) OR c.decided_by IN (s.imported_by, f.uploaded_by))) THEN
         RAISE EXCEPTION 'the officer imported the statement of exception %', x.id USING ERRCODE = 'KV006';
     END IF;
+    -- Money that officers typed for a deposit is that deposit's: its line is matched with it.
+    PERFORM FROM bank_lines l WHERE l.id = x.line_id FOR NO KEY UPDATE;
+    IF EXISTS (SELECT FROM bank_lines l WHERE l.id = x.line_id AND line_typed(l, NULL)) THEN
+        RAISE EXCEPTION 'the money of exception % is that of a deposit', x.id USING ERRCODE = 'KV001';
+    END IF;
     RETURN NEW;
 END $$;
