@@ -444,7 +444,7 @@ func TestMoneyOfRejectedDepositsIsAnException(t *testing.T) {
 	d.shown(t, d.paid("FT1", o.Reference, "100"))
 	d.refuse(t, exchange.CodeStateConflict, exchange.IntendOTCCancel, o.ID, exchange.OTCStep{Text: "changed my mind"}, d.by)
 	d.refuse(t, exchange.CodeInvalid, exchange.IntendOTCReject, o.ID, exchange.OTCStep{}, d.one)
-	d.refuse(t, exchange.CodeForbidden, exchange.IntendOTCReject, o.ID, exchange.OTCStep{Text: "no"}, d.treasury)
+	d.refuse(t, exchange.CodeStateConflict, exchange.IntendOTCReject, o.ID, exchange.OTCStep{Text: "no"}, d.treasury)
 	o = d.do(t, exchange.IntendOTCReject, o.ID, exchange.OTCStep{Text: "the sender is denied"}, d.one)
 	if o.Status != exchange.OTCRejected || o.Detail != exchange.DetailReturned || o.RejectedBy != d.one.UserID || o.Reason == "" {
 		t.Fatalf("rejected %+v", o)

@@ -106,7 +106,9 @@ CREATE TABLE otc_deposits (
     CONSTRAINT otc_deposits_submitted CHECK ((submitted_at IS NOT NULL) OR status IN ('draft', 'quoted', 'cancelled', 'expired')),
     CONSTRAINT otc_deposits_priced CHECK (CASE WHEN status IN ('confirmed', 'settling', 'credited', 'audited') OR status = 'on_hold' AND held_from = 'confirmed'
         THEN received_at IS NOT NULL AND fee_amount < received_amount AND CASE asset WHEN 'KES' THEN num_nonnulls(rate, crypto_amount, transfer_intent_id, transfer_id) = 0
-            ELSE coalesce(crypto_amount = deposit_crypto(received_amount - fee_amount, rate, asset), false) AND fx_quote_id IS NOT NULL END
+            -- The quote covers what came: by the bank's day in Kenya, and within a tenth of the quoted amount.
+            ELSE coalesce(crypto_amount = deposit_crypto(received_amount - fee_amount, rate, asset) AND value_date <= (quote_ends_at AT TIME ZONE 'Africa/Nairobi')::date
+                AND abs(received_amount - quoted_fiat) <= quoted_fiat * 0.1, false) AND fx_quote_id IS NOT NULL END
         ELSE true END),
     CONSTRAINT otc_deposits_quoted CHECK (num_nulls(fx_quote_id, rate, quoted_fiat, quote_ends_at, requested_crypto) IN (0, 5)
         AND (fx_quote_id IS NOT NULL OR status <> 'quoted')),

@@ -10,7 +10,8 @@ BEGIN
             IS DISTINCT FROM (NEW.method, NEW.fiat_amount, NEW.phone, NEW.sender_account_name, NEW.sender_last4, NEW.sender_bank_name, NEW.sender_bank_branch)
             THEN 'is not what was submitted'
         WHEN OLD.submitted_at IS NOT NULL AND (OLD.asset, OLD.network) IS DISTINCT FROM (NEW.asset, NEW.network)
-            AND NOT (OLD.status = 'info_required' AND NEW.asset = 'KES' AND OLD.received_at IS NOT NULL) THEN 'asks for something else'
+            AND NOT (OLD.status = 'info_required' AND NEW.asset = 'KES' AND OLD.received_at IS NOT NULL AND EXISTS (SELECT FROM intents i WHERE i.object_id = NEW.id
+                AND i.kind = 'deposit.quote' AND i.used_at IS NOT NULL AND convert_from(i.statement, 'UTF8')::jsonb -> 'terms' ? 'take_kes')) THEN 'asks for something else'
         WHEN OLD.submitted_at IS NULL AND (OLD.method, OLD.fiat_amount, OLD.asset, OLD.network) IS DISTINCT FROM (NEW.method, NEW.fiat_amount, NEW.asset, NEW.network)
             AND NOT EXISTS (SELECT FROM intents i, LATERAL (SELECT convert_from(i.statement, 'UTF8')::jsonb -> 'terms' AS said) x WHERE i.object_id = NEW.id AND i.kind = 'deposit.edit'
                 AND i.used_at IS NOT NULL AND coalesce(said ->> 'method', '') = NEW.method AND split_part(said ->> 'fiat', ' ', 1)::numeric IS NOT DISTINCT FROM NEW.fiat_amount
@@ -34,6 +35,8 @@ BEGIN
         WHEN NEW.fee_profile_id IS NULL AND NEW.fee_amount > 0 THEN 'has a fee without a profile'
         WHEN OLD.received_at IS NOT NULL AND OLD.bank_account_id IS DISTINCT FROM NEW.bank_account_id THEN 'was paid at another bank'
         WHEN OLD.received_at IS NULL AND NEW.received_at IS NOT NULL AND OLD.status NOT IN ('pending', 'assigned', 'claimed', 'info_required', 'on_hold') THEN 'takes no money'
+        WHEN OLD.received_at IS NULL AND NEW.received_at IS NOT NULL AND NEW.method = 'bank' AND NEW.statement_line_id IS NULL
+            AND NOT (NEW.status IN ('confirmed', 'info_required') AND NEW.confirmed_by IS NOT NULL AND NEW.agreed_by IS NOT NULL) THEN 'has money that nobody shows'
         WHEN NEW.assigned_to IS DISTINCT FROM OLD.assigned_to AND NEW.assigned_to IS NOT NULL
             AND NOT EXISTS (SELECT FROM users u WHERE u.id = NEW.assigned_to AND u.is_active AND u.role = 'otc_officer') THEN 'is assigned to nobody who may review it'
         WHEN NEW.claimed_by IS DISTINCT FROM OLD.claimed_by AND OLD.claimed_by IS NOT NULL AND NEW.claimed_by IS NOT NULL THEN 'has a holder'

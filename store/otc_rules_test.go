@@ -1,0 +1,72 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// forge runs statements in one transaction with the login of the flows.
+func forge(t *testing.T, s *store.Store, statements ...string) error {
+	t.Helper()
+	c := storetest.As(t, s, store.RoleFlows)
+	tx, err := c.BeginTx(context.WithoutCancel(t.Context()), &sql.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it is over, or it is not wanted
+	for _, q := range statements {
+		if _, err := tx.ExecContext(t.Context(), q); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// The login of the flows books no money at a bank that neither a line nor two officers show.
+func TestMoneyNeedsAWitness(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	o, other := d.open(t, "100"), d.confirmed(t, "100")
+	id, account := "'"+o.ID.String()+"'", func(code string) string { return `(SELECT id FROM ledger_accounts WHERE code = '` + code + `')` }
+	err := forge(t, d.s,
+		`UPDATE otc_deposits SET received_amount = 100, received_at = now(), value_date = now(), bank_reference = 'X', version = version + 1 WHERE id = `+id,
+		`INSERT INTO ledger_entries (key, kind, object_type, object_id, digest, at) VALUES ('otc_deposit:`+o.ID.String()+`:received', 'otc_deposit.received', 'otc_deposit', `+id+`, decode(repeat('00', 16), 'hex'), now())`,
+		`INSERT INTO ledger_lines (entry_id, account_id, amount) SELECT e.id, a.id, a.amount FROM ledger_entries e,
+			(VALUES (`+account("bank:"+other.BankID.String()+":KES")+`, 100), (`+account("orders_in_flight:house:KES")+`, -100)) AS a (id, amount) WHERE e.key = 'otc_deposit:`+o.ID.String()+`:received'`)
+	if err == nil {
+		t.Error("money that nothing shows was booked")
+	}
+	wantBalance(t, d.s, d.bank.Ledger(), "100", "0")
+}
+
+// The login of the flows neither makes a quote hold that has ended or is for much less, nor takes shillings in the merchant's place.
+func TestTheDatabaseHoldsQuotesToTheirTerms(t *testing.T) {
+	t.Parallel()
+	v := newTillAt(t, time.Date(2027, 3, 5, 9, 0, 0, 0, time.UTC)) // a Friday at noon in Kenya
+	friday := v.today()
+	late, much := v.bought(t, "13000"), v.bought(t, "13000")
+	v.wait(6 * 24 * time.Hour)
+	late, much = v.proven(t, late, "13000", friday.AddDate(0, 0, 4)), v.proven(t, much, "26000", friday)
+	if late.Status != exchange.OTCInfo || much.Status != exchange.OTCInfo {
+		t.Fatalf("proven %+v and %+v", late, much)
+	}
+	for name, set := range map[string]struct {
+		o      exchange.OTCDeposit
+		change string
+	}{
+		"a quote that ended": {late, ""},
+		"twice the amount":   {much, `, crypto_amount = deposit_crypto(received_amount - fee_amount, rate, asset)`},
+		"shillings that nobody took": {late, `, asset = 'KES', network = NULL, to_wallet_id = NULL, fx_quote_id = NULL, rate = NULL, quoted_fiat = NULL, quote_ends_at = NULL,
+			requested_crypto = NULL, crypto_amount = NULL, fee_profile_id = NULL`},
+	} {
+		if err := forge(t, v.s, `UPDATE otc_deposits SET status = 'confirmed', version = version + 1`+set.change+` WHERE id = '`+set.o.ID.String()+`'`); err == nil {
+			t.Errorf("%s is confirmed", name)
+		}
+	}
+}
