@@ -141,6 +141,7 @@ func answerOTC(ctx context.Context, w *otcWork) error {
 
 // backToOfficer gives a deposit back to the officer who held it, with a new lease.
 func (w *otcWork) backToOfficer(ctx context.Context) error {
+	w.moreTime()
 	var gone bool
 	if w.d.ClaimedBy != uuid.Nil {
 		if err := w.Get(ctx, &gone, confirmersGone, nullID(w.d.ClaimedBy), nil); err != nil {
@@ -161,24 +162,21 @@ func holdOTC(ctx context.Context, w *otcWork) error {
 	return w.move(ctx, exchange.OTCHold, w.d.Detail)
 }
 
-// unholdOTC lets a deposit go on where it was. A claim has a new lease, and the time for money is not shorter than a day.
+// moreTime lets a deposit whose clock stood still wait for its money for a day at least.
+func (w *otcWork) moreTime() {
+	if least := w.now.Add(24 * time.Hour); !w.d.HasMoney() && w.d.Method != exchange.OTCByMomo && w.d.ExpiresAt.Before(least) {
+		w.d.ExpiresAt = least
+	}
+}
+
+// unholdOTC lets a deposit go on where it was. A claim has a new lease.
 func unholdOTC(ctx context.Context, w *otcWork) error {
 	to := w.d.HeldFrom
 	w.d.HeldFrom = ""
 	w.noted()
-	switch to {
-	case exchange.OTCClaimed:
-		return w.unheldClaim(ctx)
-	case exchange.OTCPending, exchange.OTCAssigned:
-		if least := w.now.Add(24 * time.Hour); !w.d.HasMoney() && w.d.Method != exchange.OTCByMomo && w.d.ExpiresAt.Before(least) {
-			w.d.ExpiresAt = least
-		}
-	default:
+	w.moreTime()
+	if to == exchange.OTCClaimed {
+		w.d.ClaimEndsAt = w.now.Add(exchange.OTCLease)
 	}
 	return w.move(ctx, to, w.d.Detail)
-}
-
-func (w *otcWork) unheldClaim(ctx context.Context) error {
-	w.d.ClaimEndsAt = w.now.Add(exchange.OTCLease)
-	return w.move(ctx, exchange.OTCClaimed, w.d.Detail)
 }

@@ -70,3 +70,18 @@ func TestTheDatabaseHoldsQuotesToTheirTerms(t *testing.T) {
 		}
 	}
 }
+
+// A question stops the clock: the time for money does not run out while the merchant thinks, and the officer's lease is not its end.
+func TestQuestionsStopTheClock(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	o := d.open(t, "100")
+	d.do(t, exchange.IntendOTCClaim, o.ID, exchange.OTCStep{}, d.one)
+	d.do(t, exchange.IntendOTCAsk, o.ID, exchange.OTCStep{Text: "When did you pay?"}, d.one)
+	d.wait(100 * time.Hour)
+	d.do(t, exchange.IntendOTCAnswer, o.ID, exchange.OTCStep{Text: "Today."}, d.by)
+	d.do(t, exchange.IntendOTCRelease, o.ID, exchange.OTCStep{}, d.one)
+	if o, err := d.s.LapseOTC(t.Context(), o.ID); err != nil || o.Status != exchange.OTCPending {
+		t.Errorf("it is %s (%s), %v", o.Status, o.Detail, err)
+	}
+}
