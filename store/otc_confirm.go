@@ -90,6 +90,9 @@ func (w *otcWork) asReceived(amount money.Amount, value time.Time) error {
 	return nil
 }
 
+const namesAnother = `SELECT EXISTS (SELECT FROM bank_lines l JOIN otc_deposits d ON d.payment_reference = substring(l.reference_code FROM 'KVD[0-9A-Z]{9}')
+WHERE l.id = $1 AND d.merchant_id <> $2)`
+
 // confirmLine confirms a deposit by the line that is matched with it, or that the officer names.
 func (w *otcWork) confirmLine(ctx context.Context) error {
 	id := w.step.LineID
@@ -111,6 +114,13 @@ func (w *otcWork) confirmLine(ctx context.Context) error {
 	}
 	if err := w.asReceived(l.Amount, l.ValueDate); err != nil {
 		return err
+	}
+	var theirs bool
+	if err := w.Get(ctx, &theirs, namesAnother, l.ID, w.d.MerchantID); err != nil {
+		return err
+	}
+	if theirs {
+		return unproven("/statement_line_id", "must not name the deposit of another merchant")
 	}
 	if err := w.notImporter(ctx, l.ID, w.by.UserID); err != nil {
 		return err

@@ -85,3 +85,19 @@ func TestQuestionsStopTheClock(t *testing.T) {
 		t.Errorf("it is %s (%s), %v", o.Status, o.Detail, err)
 	}
 }
+
+// A line that names the deposit of another merchant is nobody else's money.
+func TestALineThatNamesAnotherMerchant(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	theirs := d.open(t, "100")
+	d.do(t, exchange.IntendOTCCancel, theirs.ID, exchange.OTCStep{Text: "changed my mind"}, d.by)
+	d.shown(t, d.paid("FT1", theirs.Reference, "100"))
+	thief := storetest.PrincipalOf(storetest.User(t, d.s, exchange.RoleVendor))
+	o, err := storetest.OpenOTC(t.Context(), d.s, exchange.IntendOTCOpen, d.shillings(t, "100"), thief)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.do(t, exchange.IntendOTCClaim, o.ID, exchange.OTCStep{}, d.one)
+	d.refuse(t, exchange.CodeInvalid, exchange.IntendOTCConfirm, o.ID, words(d.line(t, "FT1")), d.one)
+}

@@ -17,7 +17,8 @@ BEGIN
                     WHERE w.id = NEW.object_id AND w.status = 'completed' AND w.payout_amount = NEW.amount AND NEW.asset = 'KES' AND a.owner_id = NEW.bank_account_id
                         AND (NEW.matched_by IS NOT NULL OR w.receipt IN (NEW.bank_reference, NEW.reference_code)))
                 WHEN 'otc_deposit' THEN NEW.side = 'credit' AND EXISTS (SELECT FROM otc_deposits d WHERE d.id = NEW.object_id AND d.statement_line_id = NEW.id
-                        AND d.bank_account_id = NEW.bank_account_id AND d.received_amount = NEW.amount AND NEW.asset = 'KES')
+                        AND d.bank_account_id = NEW.bank_account_id AND d.received_amount = NEW.amount AND NEW.asset = 'KES'
+                        AND NOT EXISTS (SELECT FROM otc_deposits o WHERE o.payment_reference = substring(NEW.reference_code FROM 'KVD[0-9A-Z]{9}') AND o.merchant_id <> d.merchant_id))
             END
         WHEN 'new' THEN OLD.object_type = 'journal_entry'
             AND EXISTS (SELECT FROM journal_entries c WHERE c.corrects = OLD.object_id AND c.line_id IS NULL)
