@@ -109,7 +109,7 @@ func (s *Store) matchDeposit(ctx context.Context, p linePair) error {
 }
 
 const lateDeposits = `
-SELECT d.id FROM otc_deposits d WHERE d.payment_reference = substring($1 FROM 'KVD[0-9A-Z]{9}') AND d.status IN ('expired', 'rejected', 'cancelled', 'confirmed', 'settling', 'credited', 'audited')`
+SELECT d.id FROM otc_deposits d WHERE d.payment_reference = substring($1 FROM 'KVD[0-9A-Z]{9}') AND (d.received_at IS NOT NULL OR d.status IN ('expired', 'rejected', 'cancelled'))`
 
 // lateFor is the deposit that a line names whose money is set aside: it has ended, or it has its money.
 func (t unitTx) lateFor(ctx context.Context, l exchange.StatementLine) (uuid.UUID, error) {

@@ -101,3 +101,17 @@ func TestALineThatNamesAnotherMerchant(t *testing.T) {
 	d.do(t, exchange.IntendOTCClaim, o.ID, exchange.OTCStep{}, d.one)
 	d.refuse(t, exchange.CodeInvalid, exchange.IntendOTCConfirm, o.ID, words(d.line(t, "FT1")), d.one)
 }
+
+// A second payment under a reference is told to the merchant, also while the first one waits for its officer.
+func TestASecondPaymentIsLate(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	o := d.open(t, "100")
+	d.shown(t, d.paid("FT1", o.Reference, "100"))
+	d.shown(t, d.paid("FT2", o.Reference, "100"))
+	l := d.line(t, "FT2")
+	list, _, err := d.s.ListExceptions(t.Context(), store.ExceptionFilter{LineID: l.ID}, store.Page{Number: 1, Size: 10})
+	if err != nil || len(list) != 1 || list[0].DepositID != o.ID || list[0].Kind != exchange.ExcLate {
+		t.Errorf("the exceptions are %+v, %v", list, err)
+	}
+}
