@@ -97,6 +97,8 @@ CREATE TRIGGER otc_withdrawals_frozen BEFORE UPDATE ON otc_withdrawals FOR EACH 
 CREATE TRIGGER otc_withdrawals_announced AFTER INSERT ON otc_withdrawals FOR EACH ROW EXECUTE FUNCTION announce_owed('withdrawal');
 CREATE CONSTRAINT TRIGGER otc_withdrawals_money AFTER INSERT OR UPDATE ON otc_withdrawals DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     EXECUTE FUNCTION check_withdrawal_money();
+CREATE CONSTRAINT TRIGGER holds_of_withdrawals AFTER UPDATE ON holds DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (OLD.object_type = 'otc_withdrawal') EXECUTE FUNCTION check_withdrawal_money();
 CREATE CONSTRAINT TRIGGER ledger_entries_withdrawal AFTER INSERT ON ledger_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.kind LIKE 'otc_withdrawal.%') EXECUTE FUNCTION check_withdrawal_entry();
 

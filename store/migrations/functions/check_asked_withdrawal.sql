@@ -19,6 +19,7 @@ BEGIN
             AND (NEW.fx_quote_id IS NULL) = (said ? 'amount')
             AND (NOT said ? 'amount' OR said ->> 'amount' LIKE '% KES' AND split_part(said ->> 'amount', ' ', 1)::numeric = NEW.payout_amount)
             AND (NEW.fx_quote_id IS NULL OR EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.fx_quote_id AND q.purpose = 'otc_withdrawal' AND q.vendor_id = NEW.merchant_id
+                AND q.status = 'consumed' AND (q.object_type, q.object_id) = ('otc_withdrawal', NEW.id)
                 AND (q.method, q.network, q.asset, q.rate, q.fee) = (NEW.method, net, coin, NEW.rate, NEW.fee_amount) AND q.profile_id IS NOT DISTINCT FROM NEW.fee_profile_id
                 AND CASE q.side WHEN 'sell' THEN (q.amount, q.fiat_amount) = (NEW.source_amount, NEW.payout_amount) ELSE (q.fiat_amount, q.amount) = (NEW.source_amount, NEW.payout_amount) END))
             AND CASE WHEN NEW.fee_profile_id IS NULL THEN NEW.fee_amount = 0

@@ -3,6 +3,7 @@
 CREATE OR REPLACE FUNCTION check_bank_confirmation() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     about uuid := coalesce(NEW.order_id, NEW.withdrawal_id);
+    said  jsonb;
 BEGIN
     IF NEW.withdrawal_id IS NOT NULL THEN
         PERFORM FROM otc_withdrawals w WHERE w.id = NEW.withdrawal_id AND w.method = 'bank' AND w.status = 'confirming' FOR UPDATE;
@@ -30,8 +31,12 @@ BEGIN
         OR NEW.paid_on > (NEW.created_at AT TIME ZONE 'Africa/Nairobi')::date THEN
         RAISE EXCEPTION 'the confirmation of % contradicts earlier confirmations', about USING ERRCODE = 'KV002';
     END IF;
-    IF NEW.withdrawal_id IS NOT NULL AND NOT withdrawal_asked(NEW.withdrawal_id, 'confirm', NEW.officer_id, '{admin,treasury}') THEN
-        RAISE EXCEPTION 'the officer did not ask to confirm the payment of withdrawal %', NEW.withdrawal_id USING ERRCODE = 'KV006';
+    IF NEW.withdrawal_id IS NOT NULL THEN
+        said := intent_terms(NEW.id, 'withdrawal.confirm', NEW.withdrawal_id, NEW.officer_id);
+        IF NOT coalesce(upper(regexp_replace(said ->> 'reference', '[^0-9A-Za-z]', '', 'g')) = NEW.reference AND split_part(said ->> 'amount', ' ', 1)::numeric = NEW.amount
+                AND (said ->> 'paid_on')::timestamptz AT TIME ZONE 'UTC' = NEW.paid_on::timestamp, false) THEN
+            RAISE EXCEPTION 'the confirmation of withdrawal % is not what the officer said', NEW.withdrawal_id USING ERRCODE = 'KV002';
+        END IF;
     END IF;
     RETURN NEW;
 END $$;

@@ -24,7 +24,7 @@ BEGIN
         SELECT w.merchant_id, CASE WHEN w.source_wallet_id IS NOT NULL THEN w.source_wallet_id::text
                     WHEN w.method = 'chain' THEN (SELECT h.id::text FROM wallets h WHERE h.network = d.network AND h.owner_id IS NULL AND h.purpose = 'treasury' ORDER BY h.created_at, h.id LIMIT 1)
                     WHEN w.method = 'momo' THEN 'momo_payout' ELSE 'bank' END,
-                w.requested_by, w.value, CASE WHEN i.vendor_id = w.merchant_id THEN 'own' ELSE '' END, i.id IS NOT NULL,
+                w.requested_by, w.value, '', i.id IS NOT NULL,
                 CASE WHEN i.id IS NULL THEN d.recipient ELSE 'user:' || coalesce(i.vendor_id, i.owner_id) END
             INTO r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.inside, r.recipient
             FROM otc_withdrawals w JOIN otc_destinations d ON d.id = w.destination_id LEFT JOIN wallets i ON i.network = d.network AND i.address = d.address
