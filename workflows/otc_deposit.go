@@ -36,6 +36,9 @@ type otcDeposit struct {
 func (f *otcDeposit) run(ctx workflow.Context) (OTCDepositResult, error) {
 	f.open(ctx)
 	for f.refusal == nil && !exchange.OTCMachine.Terminal(f.row.Status) {
+		if f.long(ctx) {
+			return f.goOn(ctx)
+		}
 		if f.row.Status == exchange.OTCSettling {
 			f.settle(ctx)
 			continue
@@ -43,6 +46,20 @@ func (f *otcDeposit) run(ctx workflow.Context) (OTCDepositResult, error) {
 		f.await(ctx)
 	}
 	return f.finish(ctx)
+}
+
+// long reports whether the run has nearly as many events or updates as a run may have: people may ask for any number of verbs, also of
+// ones that are refused, and a run with too many takes none. One that is parked waits for its operator first.
+func (f *otcDeposit) long(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && f.commands.reason == ""
+}
+
+// goOn continues in another run, which finds the deposit by the intent that opened it.
+func (f *otcDeposit) goOn(ctx workflow.Context) (OTCDepositResult, error) {
+	if err := lastHandlers(ctx); err != nil {
+		return OTCDepositResult{}, err
+	}
+	return OTCDepositResult{}, goOn(ctx, TypeOTCDeposit, f.in)
 }
 
 func (f *otcDeposit) named() activities.OTCInput { return activities.OTCInput{DepositID: f.depositID} }
@@ -73,11 +90,12 @@ const dueMargin = time.Second
 func (f *otcDeposit) await(ctx workflow.Context) {
 	was := f.row.Version
 	changed := func() bool { return f.row.Version != was }
+	ready := func() bool { return changed() || f.long(ctx) }
 	if f.row.Due.IsZero() {
-		patiently(ctx, changed)
+		patiently(ctx, ready)
 		return
 	}
-	if await(ctx, max(f.row.Due.Sub(workflow.Now(ctx)), 0)+dueMargin, "Wait for people, or for the time", changed); changed() {
+	if await(ctx, max(f.row.Due.Sub(workflow.Now(ctx)), 0)+dueMargin, "Wait for people, or for the time", ready); ready() {
 		return
 	}
 	s := mustStep(ctx, &f.flow, database, "End what is over by time", otc.LapseOTC, f.named())

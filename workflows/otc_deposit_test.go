@@ -1,11 +1,13 @@
 package workflows_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -65,7 +67,7 @@ func (w *otcHarness) words() exchange.OTCStep {
 	return exchange.OTCStep{Received: d.Received, ValueDate: d.ValueDate, LineID: d.LineID}
 }
 
-func (w *otcHarness) play(kind exchange.IntentKind) workflows.OTCDepositResult {
+func (w *otcHarness) start(kind exchange.IntentKind) {
 	w.t.Helper()
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.OTCDepositID(w.ask.ID), TaskQueue: workflows.QueueFlows})
 	w.shows(workflows.OTCDepositAttributes())
@@ -74,6 +76,11 @@ func (w *otcHarness) play(kind exchange.IntentKind) workflows.OTCDepositResult {
 	if !w.env.IsWorkflowCompleted() {
 		w.t.Fatal("the flow did not end")
 	}
+}
+
+func (w *otcHarness) play(kind exchange.IntentKind) workflows.OTCDepositResult {
+	w.t.Helper()
+	w.start(kind)
 	if err := w.env.GetWorkflowError(); err != nil {
 		w.t.Fatalf("the flow failed: %v", err)
 	}
@@ -163,4 +170,21 @@ func TestOTCDepositRefused(t *testing.T) {
 		t.Errorf("the flow ended with %+v", r)
 	}
 	w.wantAnswers(map[string]exchange.Code{"open": exchange.CodeInvalid})
+}
+
+// A run that has had too many verbs, refused ones too, goes on in another one.
+func TestLongOTCDepositGoesOn(t *testing.T) {
+	w := newOTCHarness(t)
+	w.at(time.Hour, func() { w.step("claim", exchange.IntendOTCClaim, exchange.OTCStep{}, w.desk) })
+	w.at(time.Hour+time.Minute, func() { w.step("other claim", exchange.IntendOTCClaim, exchange.OTCStep{}, w.second) })
+	w.at(time.Hour+2*time.Minute, func() {
+		w.env.SetContinueAsNewSuggested(true)
+		w.step("one too many", exchange.IntendOTCClaim, exchange.OTCStep{}, w.second) // the server gives it to the next run
+	})
+	w.start(exchange.IntendOTCOpen)
+	next, ok := errors.AsType[*workflow.ContinueAsNewError](w.env.GetWorkflowError())
+	if !ok || next.WorkflowType.Name != workflows.TypeOTCDeposit {
+		t.Fatalf("the flow ended with %v", w.env.GetWorkflowError())
+	}
+	w.wantAnswers(map[string]exchange.Code{"open": "", "claim": "", "other claim": exchange.CodeConflict})
 }
