@@ -167,7 +167,8 @@ func (a *Withdrawals) MarkWithdrawal(ctx context.Context, in MarkWithdrawalInput
 // AwaitOfficers writes what an executed withdrawal lacks by what left meanwhile: another officer, or the rest of its destination.
 func (a *Withdrawals) AwaitOfficers(ctx context.Context, in WithdrawalInput) (WithdrawalState, error) {
 	s, err := a.Store.AdvanceWithdrawal(ctx, in.WithdrawalID)
-	if err != nil || s.Withdrawal.Status != exchange.WithdrawalExecuting || s.Ready() {
+	tried := s.Withdrawal.Status == exchange.WithdrawalExecuting || s.Withdrawal.Status == exchange.WithdrawalReview
+	if err != nil || !tried || s.Ready() {
 		return standingState(s), Failure(ctx, err)
 	}
 	s.Withdrawal, err = a.Store.SetWithdrawalDetail(ctx, in.WithdrawalID, s.Waits())

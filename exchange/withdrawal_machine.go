@@ -119,7 +119,7 @@ func (w Withdrawal) Admit(verb IntentKind, by Principal) error {
 // left meanwhile is approved where it is.
 func (w Withdrawal) Decidable() bool {
 	return w.Status == WithdrawalPending || w.Status == WithdrawalApproved || w.Status == WithdrawalHold ||
-		w.Status == WithdrawalExecuting && (w.Detail == WaitSecond || w.Detail == WaitApproval || w.Detail == WaitRest)
+		(w.Status == WithdrawalExecuting || w.Status == WithdrawalReview) && (w.Detail == WaitSecond || w.Detail == WaitApproval || w.Detail == WaitRest)
 }
 
 // WithdrawalDetails lists what a withdrawal may wait for, and why it ended.

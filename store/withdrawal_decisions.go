@@ -72,8 +72,8 @@ func (s *Store) DecideWithdrawal(ctx context.Context, id uuid.UUID, token string
 			return err
 		}
 		if !counted {
-			if action == exchange.Reject && w.w.Status == exchange.WithdrawalExecuting {
-				return exchange.Errorf(exchange.CodeStateConflict, "A withdrawal that is being executed can't be rejected.")
+			if action == exchange.Reject && w.w.ExecutedBy != uuid.Nil {
+				return exchange.Errorf(exchange.CodeStateConflict, "A withdrawal that was executed can't be rejected.")
 			}
 			if w.by, err = w.countTicket(ctx, d, k); err != nil {
 				return err
@@ -88,7 +88,7 @@ func (s *Store) DecideWithdrawal(ctx context.Context, id uuid.UUID, token string
 		if w.w.Over() {
 			return nil
 		}
-		if out, err = w.advance(ctx); err != nil || w.w.Status != exchange.WithdrawalExecuting {
+		if out, err = w.advance(ctx); err != nil || w.w.ExecutedBy == uuid.Nil {
 			return err
 		}
 		out, err = w.standing(ctx)
@@ -98,7 +98,7 @@ func (s *Store) DecideWithdrawal(ctx context.Context, id uuid.UUID, token string
 }
 
 const pendingWithdrawals = `SELECT ` + withdrawalColumns + ` FROM ` + fromWithdrawals + `
-WHERE (w.status = 'pending_approval' OR w.status = 'executing' AND w.status_detail IN ('approval', 'second_approval', 'destination_rest'))
+WHERE (w.status = 'pending_approval' OR w.status IN ('executing', 'needs_review') AND w.status_detail IN ('approval', 'second_approval', 'destination_rest'))
     AND $1 NOT IN (w.requested_by, w.merchant_id) AND w.executed_by IS DISTINCT FROM $1
     AND NOT EXISTS (SELECT FROM approvals a WHERE a.object_type = 'otc_withdrawal' AND a.object_id = w.id AND a.officer_id = $1)
 ORDER BY w.created_at, w.id LIMIT $2`

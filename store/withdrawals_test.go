@@ -349,6 +349,23 @@ func TestPayoutsOfWithdrawalsAreJudgedWhenTheyBegin(t *testing.T) {
 	if out := c.approve(t, w, c.chief); out.Withdrawal.Status != exchange.WithdrawalExecuting || out.Approvals != 2 || !out.Ready() {
 		t.Errorf("approved where it is: %+v", out)
 	}
+	c.refused(t, w, c.begun(t, w), exchange.ClassAccount)
+
+	// So is the next try of one that was refused.
+	storetest.Exec(t, c.s, `UPDATE users SET is_active = false WHERE id = $1`, c.chief.UserID)
+	_, err = c.begin(t.Context(), w)
+	wantFault(t, err, exchange.CodeForbidden)
+	if _, err := c.s.SetWithdrawalDetail(t.Context(), w.ID, exchange.WaitSecond); err != nil {
+		t.Fatal(err)
+	}
+	if waiting, err := c.s.PendingWithdrawals(t.Context(), c.two.UserID); err != nil || len(waiting) != 2 || waiting[0].ID != w.ID {
+		t.Errorf("an officer may decide about %+v, %v", waiting, err)
+	}
+	_, err = storetest.DecideWithdrawal(t.Context(), c.s, w, exchange.Reject, c.two)
+	wantFault(t, err, exchange.CodeStateConflict)
+	if out := c.approve(t, w, c.two); out.Withdrawal.Status != exchange.WithdrawalReview || out.Approvals != 2 || !out.Ready() {
+		t.Errorf("approved after the refusal: %+v", out)
+	}
 	c.paid(t, w, c.begun(t, w))
 }
 

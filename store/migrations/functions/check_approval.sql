@@ -25,7 +25,7 @@ BEGIN
     END IF;
     IF NEW.object_type = 'otc_withdrawal' AND NOT EXISTS (SELECT FROM otc_withdrawals w WHERE w.id = NEW.object_id AND w.digest = NEW.digest AND w.requested_by = NEW.requester_id
             AND NEW.officer_id NOT IN (w.requested_by, w.merchant_id) AND NEW.officer_id IS DISTINCT FROM w.executed_by
-            AND (w.status IN ('pending_approval', 'approved', 'on_hold') OR w.status = 'executing' AND NEW.action = 'approve')) THEN
+            AND (w.status IN ('pending_approval', 'approved', 'on_hold') OR w.status IN ('executing', 'needs_review') AND NEW.action = 'approve')) THEN
         RAISE EXCEPTION 'approval % does not fit its withdrawal', NEW.id USING ERRCODE = 'KV004';
     END IF;
     IF NOT EXISTS (SELECT FROM users u WHERE u.id = NEW.officer_id AND u.is_active AND u.role IN ('treasury', 'admin')) THEN
