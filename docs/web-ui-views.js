@@ -8,6 +8,7 @@
     ["Parked: a customer's payment", "KivukoNeedsAttention = true AND KivukoParkedReason IN ('prompt-refused', 'outcome-unknown', 'receipt-missing', 'one-source', 'sources-disagree', 'late-money', 'flow-gone')"],
     ["Parked: a payout or refund", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'momo-' OR KivukoParkedReason STARTS_WITH 'bank-' OR KivukoParkedReason STARTS_WITH 'refund-')"],
     ["Parked: crypto can't be sent", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'payout-' OR KivukoParkedReason IN ('screening-unknown', 'transfer-blocked', 'cold-wallet'))"],
+    ["Parked: a merchant's withdrawal", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'withdrawal-'"],
     ["Parked: a deposit", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'deposit'"],
     ["Parked: a step failed", "KivukoNeedsAttention = true AND KivukoParkedReason = 'step-failed'"],
     ["Waits for an officer", "ExecutionStatus = 'Running' AND KivukoWaitingFor = 'officer'"],
@@ -15,6 +16,8 @@
     ["Waits for mobile money", "ExecutionStatus = 'Running' AND KivukoWaitingFor = 'momo'"],
     ["Open purchases", "ExecutionStatus = 'Running' AND WorkflowType = 'OnRamp'"],
     ["Open sales", "ExecutionStatus = 'Running' AND WorkflowType = 'OffRamp'"],
+    ["Open deposits of the desk", "ExecutionStatus = 'Running' AND WorkflowType = 'OTCDeposit'"],
+    ["Open withdrawals of the desk", "ExecutionStatus = 'Running' AND WorkflowType = 'OTCWithdrawal'"],
     ["Open transfers", "ExecutionStatus = 'Running' AND WorkflowType = 'Transfer'"],
     ["Failed, which no flow should be", "ExecutionStatus IN ('Failed', 'TimedOut', 'Terminated')"],
   ];

@@ -35,8 +35,8 @@ func TestAWithdrawalCarriesNoOtherTransfer(t *testing.T) {
 	t.Parallel()
 	c := newOutlet(t)
 	w := c.approved(t, c.buys(t, "1300"))
-	_, other := c.carries(t, w, usdt("900"), c.one)
-	_, own := c.carries(t, w, w.Payout, c.one)
+	_, other := c.carries(t, usdt("900"), c.one)
+	_, own := c.carries(t, w.Payout, c.one)
 	elsewhere := exchange.TransferRequest{
 		ID: storetest.NewID(t), RequestedBy: c.one.UserID, WalletID: c.coffer.ID, Network: exchange.Tron, Amount: w.Payout, Recipient: exchange.Recipient{Address: elsewhere(t).Address},
 	}

@@ -117,12 +117,12 @@ func TestSoldCryptoStaysAsShillings(t *testing.T) {
 func (c *outlet) buying(t *testing.T, shillings string) (exchange.Withdrawal, exchange.TransferRequest, exchange.Asked) {
 	t.Helper()
 	w := c.approved(t, c.buys(t, shillings))
-	r, a := c.carries(t, w, w.Payout, c.one)
+	r, a := c.carries(t, w.Payout, c.one)
 	return c.do(t, exchange.IntendWithdrawalExecute, w, exchange.WithdrawalStep{TransferIntent: a.IntentID}, c.one), r, a
 }
 
 // carries is the transfer by which an officer sends crypto to the withdrawal's address.
-func (c *outlet) carries(t *testing.T, w exchange.Withdrawal, amount money.Amount, by exchange.Principal) (exchange.TransferRequest, exchange.Asked) {
+func (c *outlet) carries(t *testing.T, amount money.Amount, by exchange.Principal) (exchange.TransferRequest, exchange.Asked) {
 	t.Helper()
 	r := exchange.TransferRequest{
 		ID: storetest.NewID(t), RequestedBy: by.UserID, WalletID: c.coffer.ID, Network: exchange.Tron, Amount: amount, Recipient: exchange.Recipient{Address: c.chain.Address},
@@ -157,11 +157,11 @@ func TestShillingsAreWithdrawnAsCrypto(t *testing.T) {
 	c.is(t, c.advance(t, w).Withdrawal, exchange.WithdrawalPending, exchange.WaitApproval)
 	c.approve(t, w, c.two)
 	c.refuse(t, exchange.CodeInvalid, exchange.IntendWithdrawalExecute, w, exchange.WithdrawalStep{}, c.one) // by no transfer
-	_, less := c.carries(t, w, usdt("9"), c.one)
+	_, less := c.carries(t, usdt("9"), c.one)
 	c.refuse(t, exchange.CodeStateConflict, exchange.IntendWithdrawalExecute, w, exchange.WithdrawalStep{TransferIntent: less.IntentID}, c.one)
-	_, others := c.carries(t, w, w.Payout, c.two)
+	_, others := c.carries(t, w.Payout, c.two)
 	c.refuse(t, exchange.CodeStateConflict, exchange.IntendWithdrawalExecute, w, exchange.WithdrawalStep{TransferIntent: others.IntentID}, c.one)
-	r, a := c.carries(t, w, w.Payout, c.one)
+	r, a := c.carries(t, w.Payout, c.one)
 	c.refuse(t, exchange.CodeForbidden, exchange.IntendWithdrawalExecute, w, exchange.WithdrawalStep{TransferIntent: a.IntentID}, c.boss) // an admin sends no crypto
 	w = c.do(t, exchange.IntendWithdrawalExecute, w, exchange.WithdrawalStep{TransferIntent: a.IntentID}, c.one)
 	if _, out := c.follow(t, w); out.ID != r.ID || out.Opened || out.Short {
@@ -216,7 +216,7 @@ func TestWithdrawalsAreExecutedAnew(t *testing.T) {
 	_, err := c.s.OpenTransfer(t.Context(), a)
 	wantFault(t, err, exchange.CodeStateConflict)
 
-	_, again := c.carries(t, w, w.Payout, c.two)
+	_, again := c.carries(t, w.Payout, c.two)
 	w = c.do(t, exchange.IntendWithdrawalExecute, w, exchange.WithdrawalStep{TransferIntent: again.IntentID}, c.two)
 	f, err := c.s.OpenTransfer(t.Context(), again)
 	if err != nil {

@@ -231,15 +231,6 @@ func (w *withdrawalHarness) plans(plans ...payer) {
 	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(plans, n, payer{}) }
 }
 
-// attempts reads the payouts of the withdrawal.
-func (w *withdrawalHarness) attempts() []exchange.PaymentAttempt {
-	all, err := w.store.Store.PayoutsOf(w.t.Context(), exchange.WithdrawalObject(w.ask.ID))
-	if err != nil {
-		w.t.Error(err)
-	}
-	return all
-}
-
 // paidOut is what the operator's own book holds for the withdrawal.
 func (w *withdrawalHarness) paidOut() (list []moved) {
 	w.operator.mu.Lock()
