@@ -234,9 +234,21 @@ func (s *server) settleOTC(c *call) error {
 		}
 	}
 	if err := s.sendOTC(c, exchange.IntendOTCSettle, id, step.Terms()); err != nil {
-		return err
+		return s.withoutTransfer(c, step.TransferIntent, err)
 	}
 	return s.answerOTC(c, id)
+}
+
+// withoutTransfer ends the intent of a transfer whose settlement was refused: nothing may open it later.
+func (s *server) withoutTransfer(c *call, transfer uuid.UUID, refusal error) error {
+	code := exchange.CodeOf(refusal)
+	if transfer == uuid.Nil || slices.Contains(undecided, code) {
+		return refusal
+	}
+	if err := s.Store.RefuseIntent(c.ctx, transfer, code); err != nil {
+		return err
+	}
+	return refusal
 }
 
 // intendOTCTransfer writes down the transfer of a deposit's crypto, which is the settling officer's. The deposit's flow opens it. Its ids

@@ -199,6 +199,15 @@ func TestOTCDepositForCrypto(t *testing.T) {
 	l := d.shows(o["payment_reference"].(string), "13000")
 	d.step(d.officer, id, "claim", nil).want(http.StatusOK)
 	d.step(d.officer, id, "confirm", confirmation(l)).want(http.StatusOK)
+	// A settlement that is refused leaves no transfer behind that could still be opened.
+	storetest.Exec(t, d.store, `UPDATE users SET is_active = false WHERE id = $1`, d.officer.ID)
+	d.step(d.treasury, id, "settle", nil).refused(exchange.CodeStateConflict)
+	var left int
+	if err := storetest.Owner(t, d.store).QueryRowContext(t.Context(), `SELECT count(*) FROM intents WHERE kind = 'transfer.open' AND used_at IS NULL AND refused_at IS NULL`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d transfers wait for a refused settlement, %v", left, err)
+	}
+	d.step(d.second, id, "claim", nil).want(http.StatusOK)
+	d.step(d.second, id, "confirm", confirmation(l)).want(http.StatusOK)
 	if got := d.step(d.treasury, id, "settle", nil).want(http.StatusOK).object(); got["status"] != "settling" || got["status_detail"] != "transfer" || got["credited_by"] != d.treasury.ID.String() {
 		t.Errorf("settled %v", got)
 	}
