@@ -32,7 +32,7 @@ func (s *server) otcRoutes() []route {
 		{method: patch, path: otcPath + "/{id}/draft", action: write, limit: limitGeneral, timeout: flowTimeout, handle: s.editOTC},
 		{method: post, path: otcPath + "/{id}/proof", action: says, limit: limitUpload, form: true, timeout: uploadTimeout, handle: s.proveOTC},
 		read("/otc-deposits-proof/{deposit_id}/{file}.pdf", exchange.ActReadDeposits, s.otcProof),
-		verb("quote", write, keyOptional, s.stepOTC(exchange.IntendOTCQuote, quoteFields)),
+		verb("quote", write, keyOptional, s.quoteOTC),
 		verb("submit", write, keyRequired, s.stepOTC(exchange.IntendOTCSubmit, noFields)),
 		verb("provide-info", says, keyOptional, s.stepOTC(exchange.IntendOTCAnswer, answerFields)),
 		verb("cancel", says, keyOptional, s.stepOTC(exchange.IntendOTCCancel, reasonFields)),
@@ -127,6 +127,11 @@ func (s *server) openOTC(kind exchange.IntentKind) func(*call) error {
 		if err := f.checked(r.Check(draft)); err != nil {
 			return err
 		}
+		if !draft && r.QuoteID == uuid.Nil && r.Asset.Stablecoin() {
+			if r.QuoteID, err = s.openOTCQuote(c, exchange.OTCDeposit{Fiat: r.Fiat, Asset: r.Asset, Network: r.Network, Method: r.Method}); err != nil {
+				return err
+			}
+		}
 		err = s.ask(c, kind, r.ID, r.Terms(), func(intent uuid.UUID) error { return s.Flows.OpenOTC(c.ctx, r, intent) })
 		if err != nil {
 			return err
@@ -199,6 +204,38 @@ func (s *server) stepOTC(kind exchange.IntentKind, read func(*form) exchange.OTC
 		}
 		return s.answerOTC(c, id)
 	}
+}
+
+// quoteOTC prices a deposit by the quote that the merchant names, or by a new one for what it pays.
+func (s *server) quoteOTC(c *call) error {
+	id, f, err := c.idAndBody()
+	if err != nil {
+		return err
+	}
+	step := quoteFields(f)
+	if err := f.checked(step.Check(exchange.IntendOTCQuote)); err != nil {
+		return err
+	}
+	d, err := s.Store.OTCDeposit(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	if step.QuoteID == uuid.Nil && !step.TakeKES && d.Sells() && d.Admit(exchange.IntendOTCQuote, c.who) == nil && d.Request().Check(false) == nil {
+		if step.QuoteID, err = s.openOTCQuote(c, d); err != nil {
+			return err
+		}
+	}
+	if err := s.sendOTC(c, exchange.IntendOTCQuote, id, step.Terms()); err != nil {
+		return err
+	}
+	return s.answerOTC(c, id)
+}
+
+// openOTCQuote opens a quote of the caller's for what a deposit pays. Its id follows from the request's, so that a repeated request has
+// the same price.
+func (s *server) openOTCQuote(c *call, d exchange.OTCDeposit) (uuid.UUID, error) {
+	q, err := s.Store.OpenQuote(c.ctx, store.QuoteForOTC(uuid.NewSHA1(c.objectID, []byte("otc quote")), d), c.who)
+	return q.ID, err
 }
 
 // sendOTC has the deposit's flow carry out a verb. Where the flow has ended, the state of the deposit says why it does not.

@@ -80,7 +80,7 @@ func quoteOTC(ctx context.Context, w *otcWork) error {
 	return w.priceReceived(ctx)
 }
 
-// bindQuote gives a deposit the terms of a quote: the one that the merchant names, or a new one for what it pays.
+// bindQuote gives a deposit the terms of the quote that the merchant's request names.
 func (w *otcWork) bindQuote(ctx context.Context) error {
 	d := &w.d
 	if err := w.quotable(); err != nil {
@@ -116,16 +116,17 @@ func (w *otcWork) quotable() error {
 
 const lockQuote = readQuote + ` FOR NO KEY UPDATE`
 
-// quoteFor is the quote that the caller names, which is its own or its merchant's, or a new one of the caller.
+// QuoteForOTC is the request for a quote of what a deposit pays.
+func QuoteForOTC(id uuid.UUID, d exchange.OTCDeposit) QuoteRequest {
+	return QuoteRequest{
+		ID: id, Purpose: exchange.QuoteForDeposit, Side: exchange.QuoteBuy, Amount: d.Counted().FloorWhole(), Asset: d.Asset, Network: d.Network, Method: string(d.Method),
+	}
+}
+
+// quoteFor is the quote that the caller names, which is its own or its merchant's.
 func (w *otcWork) quoteFor(ctx context.Context) (exchange.FXQuote, error) {
-	if w.step.QuoteID == uuid.Nil {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return exchange.FXQuote{}, err
-		}
-		return w.openQuote(ctx, QuoteRequest{
-			ID: id, Purpose: exchange.QuoteForDeposit, Side: exchange.QuoteBuy, Amount: w.d.Counted().FloorWhole(), Asset: w.d.Asset, Network: w.d.Network, Method: string(w.d.Method),
-		}, w.by)
+	if err := require(w.step.QuoteID != uuid.Nil, "/fx_rate_quote_id", "required", "is required"); err != nil {
+		return exchange.FXQuote{}, err
 	}
 	found, known, err := readFound[quoteRow](ctx, w, lockQuote, w.step.QuoteID)
 	if err != nil {

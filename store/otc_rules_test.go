@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,21 @@ func TestTheDatabaseHoldsQuotesToTheirTerms(t *testing.T) {
 		if err := forge(t, v.s, `UPDATE otc_deposits SET status = 'confirmed', version = version + 1`+set.change+` WHERE id = '`+set.o.ID.String()+`'`); err == nil {
 			t.Errorf("%s is confirmed", name)
 		}
+	}
+	// Nor does it take another quote for the merchant, or make one.
+	v.enterRate(t)
+	q, err := v.s.OpenQuote(t.Context(), store.QuoteForOTC(storetest.NewID(t), late), v.by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = forge(t, v.s, `UPDATE fx_quotes SET status = 'consumed', consumed_at = created_at, object_type = 'otc_deposit', object_id = '`+late.ID.String()+`', version = version + 1 WHERE id = '`+q.ID.String()+`'`,
+		`UPDATE otc_deposits d SET status = 'confirmed', version = d.version + 1, fx_quote_id = q.id, rate = q.rate, quoted_fiat = q.fiat_amount, quote_ends_at = q.expires_at,
+			requested_crypto = q.amount, crypto_amount = q.amount, fee_profile_id = q.profile_id FROM fx_quotes q WHERE d.id = '`+late.ID.String()+`' AND q.id = '`+q.ID.String()+`'`)
+	if err == nil || !strings.Contains(err.Error(), "did not take") {
+		t.Errorf("a quote that the merchant did not take: %v", err)
+	}
+	if err := forge(t, v.s, `INSERT INTO fx_quotes (id) VALUES (gen_random_uuid())`); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("a quote of the flows: %v", err)
 	}
 }
 

@@ -90,7 +90,7 @@ fee_scopes                  r     r      r     r      r       -         -
 bank_week                   r     r      r     r      r       -         -
 bank_days                   ri    r      r     r      r       -         -
 fee_profiles                ri    r      r     r      r       -         -
-fx_quotes                   riu   riu    r     r      r       -         -
+fx_quotes                   riu   ru     r     r      r       -         -
 wallets                     ru    rl     rl    ril    riu     -         -
 wallet_keys                 r     -      -     -      ri      -         -
 offers                      riu   ru     ru    ru     rl      -         -

@@ -13,6 +13,13 @@ import (
 
 // OpenOTC drafts a deposit for a merchant, or opens it at once.
 func OpenOTC(ctx context.Context, s *store.Store, kind exchange.IntentKind, r exchange.OTCRequest, by exchange.Principal) (exchange.OTCDeposit, error) {
+	if kind == exchange.IntendOTCOpen && r.Asset.Stablecoin() && r.QuoteID == uuid.Nil {
+		q, err := quoteOTC(ctx, s, exchange.OTCDeposit{Fiat: r.Fiat, Asset: r.Asset, Network: r.Network, Method: r.Method}, by)
+		if err != nil {
+			return exchange.OTCDeposit{}, err
+		}
+		r.QuoteID = q
+	}
 	a, err := Ask(ctx, s, kind, r.ID, r.ID, r.Terms(), by)
 	if err != nil {
 		return exchange.OTCDeposit{}, err
@@ -20,11 +27,30 @@ func OpenOTC(ctx context.Context, s *store.Store, kind exchange.IntentKind, r ex
 	return s.OpenOTC(ctx, a)
 }
 
+// quoteOTC opens a quote for what a deposit pays, as the API does for a merchant that names none.
+func quoteOTC(ctx context.Context, s *store.Store, d exchange.OTCDeposit, by exchange.Principal) (uuid.UUID, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return uuid.Nil, err
+	}
+	q, err := s.OpenQuote(ctx, store.QuoteForOTC(id, d), by)
+	return q.ID, err
+}
+
 // StepOTC carries out a verb on a deposit.
 func StepOTC(ctx context.Context, s *store.Store, kind exchange.IntentKind, id uuid.UUID, step exchange.OTCStep, by exchange.Principal) (exchange.OTCDeposit, error) {
 	request, err := uuid.NewV7()
 	if err != nil {
 		return exchange.OTCDeposit{}, err
+	}
+	if kind == exchange.IntendOTCQuote && !step.TakeKES && step.QuoteID == uuid.Nil {
+		d, err := s.OTCDepositByID(ctx, id)
+		if err == nil && d.Admit(kind, by) == nil && d.Sells() {
+			step.QuoteID, err = quoteOTC(ctx, s, d, by)
+		}
+		if err != nil {
+			return exchange.OTCDeposit{}, err
+		}
 	}
 	a, err := Ask(ctx, s, kind, request, id, step.Terms(), by)
 	if err != nil {

@@ -24,6 +24,9 @@ BEGIN
             AND w.network = NEW.network AND w.vendor_id = NEW.merchant_id AND w.custody = 'custodial') THEN 'goes to another''s wallet'
         WHEN NEW.fee_profile_id IS DISTINCT FROM OLD.fee_profile_id AND NEW.fee_profile_id IS NOT NULL
             AND NOT fee_profile_covers(NEW.fee_profile_id, 'otc_deposit', NEW.merchant_id, NEW.asset, NEW.network, NEW.method) THEN 'has the fees of something else'
+        WHEN NEW.fx_quote_id IS DISTINCT FROM OLD.fx_quote_id AND NEW.fx_quote_id IS NOT NULL AND NOT EXISTS (SELECT FROM intents i WHERE i.object_id = NEW.id
+            AND i.kind IN ('deposit.open', 'deposit.quote') AND i.used_at IS NOT NULL AND convert_from(i.statement, 'UTF8')::jsonb #>> '{terms,quote_id}' = NEW.fx_quote_id::text)
+            THEN 'has a quote that its merchant did not take'
         WHEN NEW.fx_quote_id IS NOT NULL AND (NEW.fx_quote_id, NEW.rate, NEW.quoted_fiat, NEW.quote_ends_at, NEW.requested_crypto, NEW.fee_profile_id)
                 IS DISTINCT FROM (OLD.fx_quote_id, OLD.rate, OLD.quoted_fiat, OLD.quote_ends_at, OLD.requested_crypto, OLD.fee_profile_id)
             AND NOT EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.fx_quote_id AND q.purpose = 'otc_deposit' AND q.vendor_id = NEW.merchant_id AND q.asset = NEW.asset
