@@ -117,6 +117,31 @@ func TestWithdrawalsUseTheirQuotesUp(t *testing.T) {
 	}
 }
 
+// The fee of shillings that stay shillings is what the closest profile takes.
+func TestFeesOfWithdrawalsAreComputedAnew(t *testing.T) {
+	t.Parallel()
+	c := newOutlet(t)
+	c.fees(t)
+	w := c.open(t, c.asks(t, "1000", c.account))
+	for name, changed := range map[string]string{
+		"no fee": `payout_amount, 0, NULL, payout_amount`, "a higher fee": `payout_amount + 60, 60, fee_profile_id, payout_amount`, "a fee without a profile": `source_amount, fee_amount, NULL, payout_amount`,
+	} {
+		r := c.asks(t, "1000", c.account)
+		a, err := storetest.Ask(t.Context(), c.s, exchange.IntendWithdrawal, r.ID, r.ID, r.Terms(), c.agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.together(t, store.RoleFlows, `UPDATE intents SET used_at = now(), used_by = 'otc-withdrawal:' || object_id WHERE id = `+quotedID(a.IntentID),
+			`INSERT INTO otc_withdrawals (id, merchant_id, requested_by, intent_id, status, status_detail, method, source_asset, payout_asset, source_amount, fee_amount, fee_profile_id,
+				payout_amount, value, destination_id, digest, hold_id, created_at, updated_at)
+			SELECT `+quotedID(r.ID)+`, merchant_id, requested_by, `+quotedID(a.IntentID)+`, status, status_detail, method, source_asset, payout_asset, `+changed+`, value, destination_id, digest,
+				hold_id, now(), now() FROM otc_withdrawals WHERE id = `+quotedID(w.ID))
+		if sqlState(err) != "KV002" || !strings.Contains(err.Error(), "not what was asked for") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What an officer says of a payment by bank is stored in the officer's words, by the login of the flows alone, and with a line of the statement
 // if the officer named that line.
 func TestWordsAboutWithdrawalsByBank(t *testing.T) {

@@ -22,8 +22,8 @@ BEGIN
                 AND q.status = 'consumed' AND (q.object_type, q.object_id) = ('otc_withdrawal', NEW.id)
                 AND (q.method, q.network, q.asset, q.rate, q.fee) = (NEW.method, net, coin, NEW.rate, NEW.fee_amount) AND q.profile_id IS NOT DISTINCT FROM NEW.fee_profile_id
                 AND CASE q.side WHEN 'sell' THEN (q.amount, q.fiat_amount) = (NEW.source_amount, NEW.payout_amount) ELSE (q.fiat_amount, q.amount) = (NEW.source_amount, NEW.payout_amount) END))
-            AND CASE WHEN NEW.fee_profile_id IS NULL THEN NEW.fee_amount = 0
-                ELSE fee_profile_covers(NEW.fee_profile_id, 'otc_withdrawal', NEW.merchant_id, coin, net, NEW.method) END, false) THEN
+            AND (NEW.fx_quote_id IS NOT NULL OR NEW.fee_amount = fee_of(NEW.fee_profile_id, NEW.payout_amount, 'KES')
+                AND NEW.fee_profile_id IS NOT DISTINCT FROM fee_profile_for('otc_withdrawal', NEW.merchant_id, coin, net, NEW.method, NEW.created_at)), false) THEN
         RAISE EXCEPTION 'withdrawal % is not what was asked for', NEW.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
