@@ -170,8 +170,7 @@ func (s *server) editOTC(c *call) error {
 		if len(c.ifVersions) > 0 && !slices.Contains(c.ifVersions, d.Version) {
 			return exchange.ChangedMeanwhile()
 		}
-		r := d.Request()
-		change(&r)
+		r := d.Edited(change)
 		if err := r.Check(true); err != nil {
 			return err
 		}
@@ -240,15 +239,20 @@ func (s *server) openOTCQuote(c *call, d exchange.OTCDeposit) (uuid.UUID, error)
 
 // sendOTC has the deposit's flow carry out a verb. Where the flow has ended, the state of the deposit says why it does not.
 func (s *server) sendOTC(c *call, kind exchange.IntentKind, id uuid.UUID, terms exchange.Terms) error {
-	err := s.ask(c, kind, id, terms, func(intent uuid.UUID) error { return s.Flows.StepOTC(c.ctx, id, intent) })
-	if exchange.CodeOf(err) != exchange.CodeNotFound {
-		return err
-	}
-	now, readErr := s.Store.OTCDeposit(c.ctx, c.view(), id)
-	if readErr != nil {
-		return hideAbsence(readErr)
-	}
-	return exchange.Errorf(exchange.CodeStateConflict, "The OTC deposit is %s, which does not allow this.", now.Status)
+	return s.ask(c, kind, id, terms, func(intent uuid.UUID) error {
+		err := s.Flows.StepOTC(c.ctx, id, intent)
+		if exchange.CodeOf(err) != exchange.CodeNotFound {
+			return err
+		}
+		now, readErr := s.Store.OTCDeposit(c.ctx, c.view(), id)
+		switch {
+		case readErr != nil:
+			return hideAbsence(readErr)
+		case now.Over():
+			return exchange.Errorf(exchange.CodeStateConflict, "The OTC deposit is %s, which does not allow this.", now.Status)
+		}
+		return exchange.Errorf(exchange.CodeUnavailable, "The flow of the OTC deposit is being started again. Try again in some minutes.")
+	})
 }
 
 // settleOTC credits shillings, or asks for the transfer of the crypto out of the treasury's wallet.

@@ -28,7 +28,7 @@ func OTCMethods() []OTCMethod { return []OTCMethod{OTCByBank, OTCByMomo, OTCByC2
 // Limits of OTC deposits. Each is part of the contract.
 const (
 	OTCDraftLife    = 7 * 24 * time.Hour  // without an edit
-	OTCMoneyLife    = 72 * time.Hour      // from submission, without any evidence of money, for bank and c2b
+	OTCMoneyLife    = 72 * time.Hour      // from submission, or from the end of its quote, without any evidence of money, for bank and c2b
 	OTCPromptLife   = 15 * time.Minute    // for momo, by the operator's proof only
 	OTCLease        = 30 * time.Minute    // of a claim
 	OTCOldValue     = 30 * 24 * time.Hour // an older value date is flagged
@@ -50,11 +50,12 @@ const (
 	FlagFutureValue   OTCFlag = "value_in_future" // the value date is in the future
 	FlagOldValue      OTCFlag = "value_old"       // the value date is older than OTCOldValue
 	FlagAmount        OTCFlag = "amount_differs"  // the statement shows another amount than the merchant announced
+	FlagValue         OTCFlag = "value_differs"   // the statement shows another value date than the officers typed
 )
 
 // OTCFlags lists the flags in a fixed order.
 func OTCFlags() []OTCFlag {
-	return []OTCFlag{FlagSameFile, FlagSameReceipt, FlagSameReference, FlagSender, FlagFutureValue, FlagOldValue, FlagAmount}
+	return []OTCFlag{FlagSameFile, FlagSameReceipt, FlagSameReference, FlagSender, FlagFutureValue, FlagOldValue, FlagAmount, FlagValue}
 }
 
 // OTCDeposit is shillings that a merchant pays to the house, for shillings in its balance or for crypto of the treasury.
@@ -178,7 +179,8 @@ func (d OTCDeposit) QuoteHolds(received money.Amount, value, day time.Time) bool
 }
 
 // Due is when something happens to the deposit by time: the end of a lease, of a quote that was not submitted, of a draft, or of the wait
-// for money. Zero when nothing does. A momo deposit ends by the operator's proof, which its prompts bring.
+// for money. Zero when nothing does. A momo deposit ends by the operator's proof, which its prompts bring, and one with a proof of its
+// payment by an officer: a proof is evidence of money.
 func (d OTCDeposit) Due() time.Time {
 	switch d.Status {
 	case OTCDraft:
@@ -191,7 +193,7 @@ func (d OTCDeposit) Due() time.Time {
 	case OTCClaimed:
 		return d.ClaimEndsAt
 	case OTCPending, OTCAssigned:
-		if !d.HasMoney() && d.Method != OTCByMomo {
+		if !d.HasMoney() && d.Method != OTCByMomo && d.ProofID == uuid.Nil {
 			return d.ExpiresAt
 		}
 	case OTCInfo, OTCHold, OTCConfirmed, OTCSettling, OTCCredited, OTCAudited, OTCRejected, OTCCancelled, OTCExpired:

@@ -157,3 +157,20 @@ func TestOTCTermsAreReadAsWritten(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v", got, err, step)
 	}
 }
+
+// What only the old method or asset of a draft has goes with it.
+func TestDraftsDropWhatTheirMethodHasNot(t *testing.T) {
+	t.Parallel()
+	bank := uuid.MustParse("01900000-0000-7000-8000-000000000001")
+	byPhone := exchange.OTCDeposit{Method: exchange.OTCByMomo, Phone: "254700000001", Asset: money.USDT, Network: exchange.Tron}
+	if r := byPhone.Edited(func(r *exchange.OTCRequest) { r.Method, r.Asset = exchange.OTCByBank, money.KES }); r.Phone != "" || r.Network != "" || r.Check(true) != nil {
+		t.Errorf("by bank it is %+v", r)
+	}
+	byBank := exchange.OTCDeposit{Method: exchange.OTCByBank, BankID: bank, Asset: money.KES}
+	if r := byBank.Edited(func(r *exchange.OTCRequest) { r.Method, r.Phone = exchange.OTCByMomo, "254700000002" }); r.BankID != uuid.Nil || r.Phone != "254700000002" {
+		t.Errorf("by phone it is %+v", r)
+	}
+	if r := byBank.Edited(func(r *exchange.OTCRequest) { r.Fiat = money.Must(money.KES, "100") }); r.BankID != bank {
+		t.Errorf("edited it is %+v", r)
+	}
+}

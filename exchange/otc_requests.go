@@ -53,6 +53,23 @@ func (d OTCDeposit) Request() OTCRequest {
 	}
 }
 
+// Edited is what a draft says after a change. What only its old method or asset has goes with it, unless the change says otherwise.
+func (d OTCDeposit) Edited(change func(*OTCRequest)) OTCRequest {
+	was := d.Request()
+	r := was
+	change(&r)
+	if r.Method != was.Method && r.Phone == was.Phone {
+		r.Phone = ""
+	}
+	if r.Method != was.Method && r.BankID == was.BankID {
+		r.BankID = uuid.Nil
+	}
+	if r.Asset != was.Asset && r.Asset == money.KES && r.Network == was.Network {
+		r.Network = ""
+	}
+	return r
+}
+
 // OTCRequestOf is the request that an intent states.
 func OTCRequestOf(i Intent) (OTCRequest, error) {
 	r := OTCRequest{ID: i.ObjectID}

@@ -139,6 +139,9 @@ func TestTheValueDateDecidesAboutTheQuote(t *testing.T) {
 	friday := v.today()
 	early, late := v.bought(t, "13000"), v.bought(t, "13000")
 	v.wait(6 * 24 * time.Hour) // to the Thursday after
+	if got, err := v.s.LapseOTC(t.Context(), early.ID); err != nil || got.Status != exchange.OTCPending {
+		t.Fatalf("it ends before its quote's money can be on a statement: %+v, %v", got, err)
+	}
 	early = v.proven(t, early, "13000", friday.AddDate(0, 0, 3))
 	if early.Status != exchange.OTCConfirmed || !early.Crypto.Equal(money.Must(money.USDT, "100")) {
 		t.Errorf("Monday's money: %+v", early)

@@ -88,6 +88,11 @@ func (s *Store) matchDeposit(ctx context.Context, p linePair) error {
 		switch {
 		case w.d.HasMoney() && w.d.LineID == uuid.Nil && w.d.Received.Equal(l.Amount) && w.d.BankID == l.BankID:
 			w.d.LineID = l.ID
+			if !w.d.ValueDate.Equal(l.ValueDate) {
+				if err := w.flag(ctx, exchange.FlagValue); err != nil {
+					return err
+				}
+			}
 			posting, err := w.matchLine(ctx, l.ID, exchange.LineOfDeposit, w.d.ID, w.by)
 			if err != nil {
 				return err

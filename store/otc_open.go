@@ -213,6 +213,10 @@ func submitOTC(ctx context.Context, w *otcWork) error {
 		detail = exchange.WaitMoney
 	}
 	d.SubmittedAt, d.ExpiresAt = w.now, w.now.Add(life)
+	// What is paid on the last day of a quote may be on the bank's statement days later.
+	if last := d.QuoteEndsAt.Add(life); d.Method != exchange.OTCByMomo && d.ExpiresAt.Before(last) {
+		d.ExpiresAt = last
+	}
 	if err := w.flagPapers(ctx); err != nil {
 		return err
 	}

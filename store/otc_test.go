@@ -313,6 +313,25 @@ func TestTwoOfficersProveMoneyWithoutALine(t *testing.T) {
 	wantBooks(t, d.s)
 }
 
+// The line of money that officers typed is the deposit's also when the bank counts it from another day, which a flag tells.
+func TestALineWithAnotherValueDateIsFlagged(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	o := d.open(t, "900")
+	d.do(t, exchange.IntendOTCClaim, o.ID, exchange.OTCStep{}, d.one)
+	said := exchange.OTCStep{Received: kes("900"), ValueDate: d.today().AddDate(0, 0, -1), Reference: "FT78", ReferenceAgain: "FT78"}
+	for _, officer := range []exchange.Principal{d.one, d.two} {
+		o = d.do(t, exchange.IntendOTCConfirm, o.ID, said, officer)
+	}
+	if len(o.Flags) != 0 {
+		t.Errorf("flags %v before the line", o.Flags)
+	}
+	d.shown(t, d.paid("FT78", "no reference", "900"))
+	if o = d.want(t, o.ID, exchange.OTCConfirmed, exchange.WaitSettle); o.LineID != d.line(t, "FT78").ID || !slices.Equal(o.Flags, []exchange.OTCFlag{exchange.FlagValue}) {
+		t.Errorf("line %s, flags %v", o.LineID, o.Flags)
+	}
+}
+
 // What the first officer said counts no more when the claim ends.
 func TestWordsEndWithTheClaim(t *testing.T) {
 	t.Parallel()
@@ -407,10 +426,13 @@ func TestDepositsEndByTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, paid := d.open(t, "100"), d.open(t, "200")
+	o, paid, proven := d.open(t, "100"), d.open(t, "200"), d.open(t, "300")
 	d.shown(t, d.paid("FT2", paid.Reference, "200"))
+	d.do(t, exchange.IntendOTCProof, proven.ID, exchange.OTCStep{FileID: storetest.Proof(t, d.s, d.by, "paid").ID}, d.by)
 	d.wait(exchange.OTCMoneyLife)
-	for id, status := range map[uuid.UUID]exchange.OTCStatus{draft.ID: exchange.OTCDraft, o.ID: exchange.OTCExpired, paid.ID: exchange.OTCPending} {
+	for id, status := range map[uuid.UUID]exchange.OTCStatus{
+		draft.ID: exchange.OTCDraft, o.ID: exchange.OTCExpired, paid.ID: exchange.OTCPending, proven.ID: exchange.OTCPending,
+	} {
 		if got, err := d.s.LapseOTC(ctx, id); err != nil || got.Status != status {
 			t.Errorf("%+v, %v, want %s", got, err, status)
 		}

@@ -86,7 +86,7 @@ CREATE TABLE otc_deposits (
     info_request        text            NOT NULL DEFAULT '' CHECK (char_length(info_request) <= 500),
     info_reply          text            NOT NULL DEFAULT '' CHECK (char_length(info_reply) <= 500),
     internal_note       text            NOT NULL DEFAULT '' CHECK (char_length(internal_note) <= 500),
-    flags               text[]          NOT NULL DEFAULT '{}' CHECK (flags <@ '{same_file,same_receipt,same_reference,sender_name,value_in_future,value_old,amount_differs}'),
+    flags               text[]          NOT NULL DEFAULT '{}' CHECK (flags <@ '{same_file,same_receipt,same_reference,sender_name,value_in_future,value_old,amount_differs,value_differs}'),
     submitted_at        timestamptz,
     intent_id           uuid            NOT NULL REFERENCES intents (id),
     created_at          timestamptz     NOT NULL,
