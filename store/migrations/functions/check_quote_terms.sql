@@ -2,7 +2,7 @@
 -- and its price is never better for its owner than they make it. The house pays itself no fee.
 CREATE OR REPLACE FUNCTION check_quote_terms() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    owner    users;
+    owner    record;
     fees     uuid;
     currency text := CASE WHEN NEW.purpose = 'transfer' OR NEW.formula = 'kivuko-price-1' THEN NEW.asset ELSE 'KES' END; -- as fee_currency
     inside   numeric := CASE currency WHEN 'KES' THEN NEW.fee ELSE 0 END;
@@ -19,7 +19,7 @@ BEGIN
     IF coalesce(NEW.expires_at > quote_end(NEW.purpose, NEW.created_at), true) THEN
         RAISE EXCEPTION 'quote % holds for too long', NEW.id USING ERRCODE = 'KV002';
     END IF;
-    SELECT * INTO STRICT owner FROM users u WHERE u.id = NEW.owner_id;
+    SELECT u.id, u.role, u.vendor_id INTO STRICT owner FROM users u WHERE u.id = NEW.owner_id; -- whoever prices a deposit reads no secrets
     IF NEW.vendor_id IS DISTINCT FROM (CASE owner.role WHEN 'vendor' THEN owner.id WHEN 'subvendor' THEN owner.vendor_id END) THEN
         RAISE EXCEPTION 'quote % is for a merchant that its owner does not act for', NEW.id USING ERRCODE = 'KV002';
     END IF;
