@@ -131,7 +131,7 @@ func (f *otcDeposit) transfer(ctx workflow.Context, t activities.OTCSettlement) 
 	}
 	var result TransferResult
 	f.must(ctx, c.summary, func() (err error) {
-		result, err = run(ctx, c, Transfer, TransferInput{IntentID: t.IntentID}, patiently)
+		result, err = run(ctx, c, Transfer, TransferInput{IntentID: t.IntentID}, looking("Look whether the transfer is open", f.transferred))
 		return err
 	})
 	if result.Status != "" {
@@ -144,6 +144,13 @@ func (f *otcDeposit) transfer(ctx workflow.Context, t activities.OTCSettlement) 
 	}
 	in := activities.RefusedTransferInput{DepositID: f.depositID, Code: exchange.Code(cmp.Or(code, string(exchange.CodeInternal)))}
 	f.learn(ctx, mustStep(ctx, &f.flow, database, "Give the refused transfer up", otc.RefuseTransfer, in))
+}
+
+// transferred shows the transfer on the deposit, whose officers have to find it, and reports whether it is open, or given up.
+func (f *otcDeposit) transferred(ctx workflow.Context) bool {
+	now := mustStep(ctx, &f.flow, database, "Look whether the transfer is open", otc.FollowTransfer, f.named())
+	f.learn(ctx, now.OTCState)
+	return now.Opened || now.Status != exchange.OTCSettling
 }
 
 // finish waits for the handlers and ends the flow.

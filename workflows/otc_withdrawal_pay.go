@@ -180,7 +180,7 @@ func (f *withdrawal) transfer(ctx workflow.Context) {
 	}
 	var result TransferResult
 	f.must(ctx, c.summary, func() (err error) {
-		result, err = run(ctx, c, Transfer, TransferInput{IntentID: t.IntentID}, patiently)
+		result, err = run(ctx, c, Transfer, TransferInput{IntentID: t.IntentID}, looking("Look whether the transfer is open", f.transferred))
 		return err
 	})
 	if result.Status != "" {
@@ -193,4 +193,11 @@ func (f *withdrawal) transfer(ctx workflow.Context) {
 	}
 	in := activities.RefusedWithdrawalTransferInput{WithdrawalID: f.withdrawalID, Code: exchange.Code(cmp.Or(code, string(exchange.CodeInternal)))}
 	f.learn(ctx, mustStep(ctx, &f.flow, database, "Give the refused transfer up", withdrawals.RefuseWithdrawalTransfer, in))
+}
+
+// transferred shows the transfer on the withdrawal, and reports whether it is open, or given up.
+func (f *withdrawal) transferred(ctx workflow.Context) bool {
+	t := mustStep(ctx, &f.flow, database, "Look whether the transfer is open", withdrawals.FollowWithdrawalTransfer, f.named())
+	f.learn(ctx, t.WithdrawalState)
+	return t.Opened || f.row.Status != exchange.WithdrawalExecuting
 }

@@ -93,6 +93,19 @@ func (w waiting) pause(ctx workflow.Context, d time.Duration, summary string, re
 // patiently waits and handles nothing meanwhile. The context is never cancelled, so the wait can't fail.
 func patiently(ctx workflow.Context, ready func() bool) { _ = workflow.Await(ctx, ready) }
 
+// looking waits for a child that opens an object, and looks at that soon after it is open. look reports whether it is, or never will be.
+func looking(summary string, look func(workflow.Context) bool) waiting {
+	return func(ctx workflow.Context, ready func() bool) {
+		began := workflow.Now(ctx)
+		for open := false; !open && !ready(); {
+			if await(ctx, slower(ctx, time.Second, began), summary, ready); !ready() {
+				open = look(ctx)
+			}
+		}
+		patiently(ctx, ready)
+	}
+}
+
 // run runs a child to its end. If a child with the same id already runs, as after a reset of the parent, run waits for it
 // and then starts a new one, which returns its result.
 func run[In, Out any](ctx workflow.Context, c child, flow func(workflow.Context, In) (Out, error), in In, until waiting) (Out, error) {
