@@ -118,7 +118,7 @@ func steps() []stack.Step {
 	return all
 }
 
-// demonstration creates the demo data and runs the main job once.
+// demonstration creates the demo data, and plays the main job and the OTC desk once.
 func demonstration() []stack.Step {
 	environment := func(s *stack.Stack) demo.Stack {
 		w := demo.Stack{
@@ -131,25 +131,28 @@ func demonstration() []stack.Step {
 		}
 		return w
 	}
+	// played is a step that plays a job. When the job fails, the stack stays up, so that the failure can be examined in it.
+	played := func(name string, play func(context.Context, demo.Stack) error) stack.Step {
+		return stack.Step{Name: name, Run: func(ctx context.Context, s *stack.Stack) error {
+			err := play(ctx, environment(s))
+			if err != nil && ctx.Err() == nil {
+				s.Supervisor.Say("THE %s FAILED: %v\nThe stack keeps running.", strings.ToUpper(name), err)
+				return nil
+			}
+			return err
+		}}
+	}
 	return []stack.Step{
 		{Name: "demo accounts, wallets, offers", Run: func(ctx context.Context, s *stack.Stack) error {
-			return demo.Seed(ctx, environment(s))
-		}},
-		{Name: "main job", Run: func(ctx context.Context, s *stack.Stack) error {
-			if err := demo.MainJob(ctx, environment(s)); err != nil {
-				if ctx.Err() != nil {
-					return err
-				}
-				// The stack stays up, so that the failure can be examined in it.
-				s.Supervisor.Say("THE MAIN JOB FAILED: %v\nThe stack keeps running.", err)
-			}
 			s.Note("API documentation", "http://"+s.Addresses.API+"/docs")
 			s.Note("login: admin", stack.AdminEmail+" / "+stack.AdminPassword)
 			for _, p := range demo.People() {
 				s.Note("login: "+p.Role, p.Email+" / "+demo.Password)
 			}
-			return nil
+			return demo.Seed(ctx, environment(s))
 		}},
+		played("main job", demo.MainJob),
+		played("OTC desk", demo.Desk),
 	}
 }
 

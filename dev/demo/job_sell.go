@@ -58,7 +58,7 @@ func (j job) sell(ctx context.Context, c *client.Client, address string) error {
 	if o, err = j.followSale(ctx, c, o); err != nil {
 		return err
 	}
-	if err := j.shillingsCame(ctx, o); err != nil {
+	if err := j.shillingsCame(ctx, o.FiatAmount, o.Receipt.String); err != nil {
 		return err
 	}
 	return j.sweptOn(ctx, o.Escrow.String)
@@ -138,8 +138,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// shillingsCame checks with the operator's sandbox, not with Kivuko, that the seller's phone got the shillings once.
-func (j job) shillingsCame(ctx context.Context, o order) error {
+// shillingsCame checks with the operator's sandbox, not with Kivuko, that the person's phone got the shillings once.
+func (j job) shillingsCame(ctx context.Context, amount, receipt string) error {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, j.Momo+"/control/books", nil)
@@ -155,12 +155,12 @@ func (j job) shillingsCame(ctx context.Context, o order) error {
 	if err := json.NewDecoder(resp.Body).Decode(&books); err != nil {
 		return fmt.Errorf("the operator's books: %w", err)
 	}
-	want, err := money.Parse(money.KES, o.FiatAmount)
+	want, err := money.Parse(money.KES, amount)
 	if err != nil {
 		return err
 	}
 	for _, e := range books.Effects {
-		if e.Receipt != o.Receipt.String || e.Direction != sandbox.Payout {
+		if e.Receipt != receipt || e.Direction != sandbox.Payout {
 			continue
 		}
 		came := money.Must(money.KES, fmt.Sprint(e.Amount))
@@ -170,7 +170,7 @@ func (j job) shillingsCame(ctx context.Context, o order) error {
 		j.say("the operator confirms it: KES %s came to %s's phone", came, j.buyer.First)
 		return nil
 	}
-	return fmt.Errorf("the operator has no payout with the receipt %q", o.Receipt.String)
+	return fmt.Errorf("the operator has no payout with the receipt %q", receipt)
 }
 
 // sweptOn waits until the chain shows that the sale's crypto has left the order's address.
