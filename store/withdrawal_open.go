@@ -75,11 +75,14 @@ func (w *outWork) open(ctx context.Context, r exchange.WithdrawalRequest) error 
 	if err := w.useLimit(ctx, limitUse{userID: w.by.UserID, role: w.by.Role, objectType: "otc_withdrawal", objectID: w.w.ID, value: w.w.Value}); err != nil {
 		return err
 	}
-	from := w.balance()
+	from, where := w.balance(), "your balance"
 	if w.w.Sells() {
-		from = exchange.Owned(exchange.AccWalletBalance, w.w.SourceWalletID, w.w.Source.Asset())
+		from, where = exchange.Owned(exchange.AccWalletBalance, w.w.SourceWalletID, w.w.Source.Asset()), "the wallet"
 	}
 	if w.w.HoldID, err = w.hold("requested", from, w.w.Source); err != nil {
+		if exchange.CodeOf(translate(err, "")) == exchange.CodeInsufficientFunds {
+			return exchange.Wrap(exchange.CodeInsufficientFunds, err, "The withdrawal takes %s %s, and %s has less available.", w.w.Source.Asset(), w.w.Source, where)
+		}
 		return err
 	}
 	if quote.ID != uuid.Nil {

@@ -48,11 +48,11 @@ func (d *desk) withdrawal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wallet, err := d.oneWallet(ctx, d.merchant, "network="+string(takenFrom))
+	source, err := d.oneWallet(ctx, d.merchant, url.Values{"network": {string(takenFrom)}, "owner_id": {to.Merchant.String()}, "is_default": {"true"}})
 	if err != nil {
 		return err
 	}
-	o, err := d.request(ctx, j, to, wallet.ID)
+	o, err := d.request(ctx, j, to.ID, source.ID)
 	if err != nil {
 		return err
 	}
@@ -77,45 +77,47 @@ func (d *desk) withdrawal(ctx context.Context) error {
 	return d.withdrawalIsPaid(ctx, j, o)
 }
 
+// place has the fields of a destination that the demo reads.
+type place struct {
+	ID       uuid.UUID `json:"id"`
+	Merchant uuid.UUID `json:"merchant_id"`
+	Rests    time.Time `json:"rests_until"`
+}
+
 // destination returns the merchant's phone as a confirmed destination, which it saves when it has none.
-func (d *desk) destination(ctx context.Context, j job) (uuid.UUID, error) {
-	type place struct {
-		ID    uuid.UUID  `json:"id"`
-		Rests *time.Time `json:"rests_until"`
-	}
+func (d *desk) destination(ctx context.Context, j job) (saved place, err error) {
 	var known struct {
 		Places []place `json:"destinations"`
 	}
 	if err := d.merchant.Get(ctx, destinationsPath+"?page_id=1&page_size=1&kind=phone&status=confirmed", &known); err != nil {
-		return uuid.Nil, err
+		return saved, err
 	}
 	if len(known.Places) > 0 {
 		j.say("Baraka's phone is a destination since an earlier run, and has rested")
-		return known.Places[0].ID, nil
+		return known.Places[0], nil
 	}
-	var saved place
 	in := map[string]any{"kind": "phone", "phone_number": j.buyer.Phone, "label": "the shop's phone"}
 	if err := d.merchant.Post(ctx, destinationsPath, "demo-destination-"+uuid.NewString(), in, &saved); err != nil {
-		return uuid.Nil, fmt.Errorf("the destination: %w", err)
+		return saved, fmt.Errorf("the destination: %w", err)
 	}
 	j.say("Baraka saves the phone %s as a destination", j.buyer.Phone)
 	if err := d.merchant.Post(ctx, destinationsPath+"/"+saved.ID.String()+"/confirm", "demo-confirm-"+uuid.NewString(), nil, &saved); err != nil {
-		return uuid.Nil, fmt.Errorf("confirm the destination: %w", err)
+		return saved, fmt.Errorf("confirm the destination: %w", err)
 	}
 	j.say("Baraka, the master merchant, confirms it with a fresh proof of identity; it rests until %s UTC", saved.Rests.UTC().Format(time.TimeOnly))
-	return saved.ID, nil
+	return saved, nil
 }
 
 // oneWallet returns the first wallet that fits a filter.
-func (d *desk) oneWallet(ctx context.Context, c *client.Client, filter string) (wallet, error) {
+func (d *desk) oneWallet(ctx context.Context, c *client.Client, filter url.Values) (wallet, error) {
 	var have struct {
 		Wallets []wallet `json:"wallets"`
 	}
-	if err := c.Get(ctx, walletsPath+"&"+filter, &have); err != nil {
+	if err := c.Get(ctx, walletsPath+"&"+filter.Encode(), &have); err != nil {
 		return wallet{}, err
 	}
 	if len(have.Wallets) == 0 {
-		return wallet{}, fmt.Errorf("there is no wallet with %s", filter)
+		return wallet{}, fmt.Errorf("there is no wallet with %s", filter.Encode())
 	}
 	return have.Wallets[0], nil
 }
@@ -125,14 +127,14 @@ func (d *desk) request(ctx context.Context, j job, to, source uuid.UUID) (o desk
 	var quote struct {
 		ID      uuid.UUID `json:"id"`
 		Rate    string    `json:"rate"`
-		Total   string    `json:"total_amount"`
+		Fiat    string    `json:"fiat_amount"`
 		Expires time.Time `json:"expires_at"`
 	}
 	in := map[string]any{"purpose": "otc_withdrawal", "offer_type": "BUY", "asset": "USDT", "network": takenFrom, "amount": taken, "method": "momo"}
 	if err := d.merchant.Post(ctx, quotesPath, "demo-quote-"+uuid.NewString(), in, &quote); err != nil {
 		return o, fmt.Errorf("the quote: %w", err)
 	}
-	j.say("Baraka takes a quote: %s USDT for KES %s, at %s; it holds until %s UTC", taken, quote.Total, quote.Rate, quote.Expires.UTC().Format("2006-01-02 15:04"))
+	j.say("Baraka takes a quote: %s USDT for KES %s, at %s; it holds until %s UTC", taken, quote.Fiat, quote.Rate, quote.Expires.UTC().Format("2006-01-02 15:04"))
 	in = map[string]any{"destination_id": to, "source_asset": "USDT", "source_wallet_id": source, "payout_asset": "KES", "fx_rate_quote_id": quote.ID}
 	if err := d.merchant.Post(ctx, withdrawalsPath, "demo-withdrawal-"+uuid.NewString(), in, &o); err != nil {
 		return o, fmt.Errorf("the withdrawal: %w", err)
@@ -180,7 +182,7 @@ func (d *desk) followWithdrawal(ctx context.Context, j job, o deskWithdrawal, un
 // withdrawalIsPaid checks with the chain, the operator and the merchant's statement that the money moved once.
 func (d *desk) withdrawalIsPaid(ctx context.Context, j job, o deskWithdrawal) error {
 	j.say("completed: KES %s paid out, receipt %s", o.Payout, o.Receipt)
-	coffer, err := d.oneWallet(ctx, d.admin, url.Values{"network": {string(takenFrom)}, "purpose": {string(exchange.HouseTreasury)}}.Encode())
+	coffer, err := d.oneWallet(ctx, d.admin, url.Values{"network": {string(takenFrom)}, "purpose": {string(exchange.HouseTreasury)}})
 	if err != nil {
 		return err
 	}
