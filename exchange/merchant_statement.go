@@ -35,8 +35,8 @@ type StatementMovement struct {
 	Reason        StatementReason
 	ObjectType    string // what it was for; empty where no object is
 	ObjectID      uuid.UUID
-	Reference     string       // the receipt or the bank's reference of the payment; empty without one
-	Crypto        money.Amount // of an order; without an asset for others
+	Reference     string       // the receipt, the bank's reference of the payment, or that of a deposit; empty without one
+	Crypto        money.Amount // of an order, or that the treasury bought or sold; without an asset for others
 	Credit, Debit money.Amount
 	Balance       money.Amount // after it
 }
@@ -50,12 +50,15 @@ const (
 	ReasonSale       StatementReason = "sale"        // a customer was paid for crypto that the merchant bought
 	ReasonLatePayout StatementReason = "late_payout" // a customer was paid after all, by a payout that was recorded as refused
 	ReasonException  StatementReason = "exception"   // officers credited money that had fitted nothing
+	ReasonDeposit    StatementReason = "otc_deposit" // what the merchant paid in was credited
+	ReasonDeskSale   StatementReason = "otc_sale"    // the treasury bought crypto that the merchant withdraws as shillings
+	ReasonWithdrawal StatementReason = "otc_withdrawal"
 	ReasonOther      StatementReason = "other"
 )
 
 // StatementReasons lists the reasons.
 func StatementReasons() []StatementReason {
-	return []StatementReason{ReasonPurchase, ReasonSale, ReasonLatePayout, ReasonException, ReasonOther}
+	return []StatementReason{ReasonPurchase, ReasonSale, ReasonLatePayout, ReasonException, ReasonDeposit, ReasonDeskSale, ReasonWithdrawal, ReasonOther}
 }
 
 // ReasonOf is the reason of a change of a merchant's balance, by the kind of the ledger's entry.
@@ -70,6 +73,12 @@ func ReasonOf(entry string, credit bool) StatementReason {
 		return ReasonLatePayout
 	case "exception.credited":
 		return ReasonException
+	case "otc_deposit.settled":
+		return ReasonDeposit
+	case "otc_withdrawal.sold":
+		return ReasonDeskSale
+	case "otc_withdrawal.paid", "otc_withdrawal.bought":
+		return ReasonWithdrawal
 	}
 	return ReasonOther
 }

@@ -62,11 +62,15 @@ const MerchantStatementBatch = 1000
 
 const statementMovements = `
 SELECT l.id AS line, e.at, e.kind AS entry, e.object_type, e.object_id, -l.amount AS amount,
-    CASE WHEN o.id IS NOT NULL THEN o.crypto_amount||' '||o.asset END AS crypto,
-    coalesce(nullif(o.momo_receipt, ''), nullif(o.payment_txn_id, ''), CASE WHEN x.line_id IS NULL THEN x.receipt END, '') AS reference
+    CASE WHEN o.id IS NOT NULL THEN o.crypto_amount||' '||o.asset WHEN e.kind = 'otc_withdrawal.sold' THEN w.source_amount||' '||w.source_asset
+        WHEN e.kind = 'otc_withdrawal.bought' THEN w.payout_amount||' '||w.payout_asset END AS crypto,
+    coalesce(nullif(o.momo_receipt, ''), nullif(o.payment_txn_id, ''), CASE WHEN x.line_id IS NULL THEN x.receipt END, d.payment_reference,
+        CASE WHEN e.kind = 'otc_withdrawal.paid' THEN w.receipt END, '') AS reference
 FROM ledger_lines l JOIN ledger_entries e ON e.id = l.entry_id
 LEFT JOIN orders o ON e.object_type = 'order' AND o.id = e.object_id
 LEFT JOIN payment_exceptions x ON e.object_type = 'payment_exception' AND x.id = e.object_id AND x.asset = 'KES'
+LEFT JOIN otc_deposits d ON e.object_type = 'otc_deposit' AND d.id = e.object_id
+LEFT JOIN otc_withdrawals w ON e.object_type = 'otc_withdrawal' AND w.id = e.object_id
 WHERE l.account_id = $1 AND l.id > $2 AND l.id <= $3 AND e.at >= $4 AND e.at < $5 ORDER BY l.id LIMIT $6`
 
 // StatementMovements reads the movements of a statement after a line, the oldest first, at most MerchantStatementBatch. balance is the

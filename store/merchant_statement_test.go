@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,6 +41,29 @@ func movementsOf(ctx context.Context, s *store.Store, st exchange.MerchantStatem
 		return nil, fmt.Errorf("%d movements lead to %s, want %d and %s", len(all), balance, st.Movements, st.Closing)
 	}
 	return all, nil
+}
+
+// wantLastMovements compares the newest movements of a merchant's statement, written as "reason reference crypto credit debit".
+func wantLastMovements(t *testing.T, s *store.Store, merchant uuid.UUID, want ...string) {
+	t.Helper()
+	day := func(year int) time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
+	st, err := s.MerchantStatement(t.Context(), store.Everything(), merchant, day(2000), day(2100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := movementsOf(t.Context(), s, st)
+	if err != nil || len(all) < len(want) {
+		t.Fatalf("%d movements, want %d: %v", len(all), len(want), err)
+	}
+	for i, m := range all[len(all)-len(want):] {
+		crypto := "-"
+		if m.Crypto.Asset() != "" {
+			crypto = m.Crypto.String()
+		}
+		if got := strings.Join([]string{string(m.Reason), cmp.Or(m.Reference, "-"), crypto, m.Credit.String(), m.Debit.String()}, " "); got != want[i] {
+			t.Errorf("movement %d is %q, want %q", i, got, want[i])
+		}
+	}
 }
 
 // Whatever is booked and when, the statement of any period is what the ledger has: the opening balance is the sum of what was booked

@@ -197,6 +197,7 @@ func TestBankDepositFromDraftToAudit(t *testing.T) {
 		t.Fatalf("audited %+v", o)
 	}
 	wantBooks(t, d.s)
+	wantLastMovements(t, d.s, o.MerchantID, "otc_deposit "+o.Reference+" - 1500.00 0.00")
 	trail, err := d.s.OTCTrail(ctx, store.Everything(), o.ID)
 	if err != nil {
 		t.Fatal(err)

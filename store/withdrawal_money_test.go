@@ -63,6 +63,7 @@ func TestCryptoIsWithdrawnAsShillings(t *testing.T) {
 	if w.TxHash == "" || w.SoldAt.IsZero() || w.Receipt == "" {
 		t.Errorf("completed %+v", w)
 	}
+	wantLastMovements(t, c.s, w.MerchantID, "otc_sale - 10.000000 1240.00 0.00", "otc_withdrawal "+w.Receipt+" - 0.00 1240.00")
 }
 
 // While the treasury has too few shillings nothing is signed. Two officers give the sale up until a transaction may move the crypto.
@@ -183,6 +184,7 @@ func TestShillingsAreWithdrawnAsCrypto(t *testing.T) {
 	c.wantTreasury(t, "301300", "0")
 	wantBalance(t, c.s, exchange.House(exchange.AccFees, money.KES), "50", "0")
 	wantBalance(t, c.s, exchange.Owned(exchange.AccWalletBalance, c.coffer.ID, money.USDT), "990", "0")
+	wantLastMovements(t, c.s, w.MerchantID, "otc_withdrawal - 10.000000 0.00 1350.00")
 }
 
 // carried brings a transfer to its end, without another officer.
