@@ -130,6 +130,7 @@ const (
 	// ObjectOTCDeposit has no command but the retry of a signal, which needs no row.
 	ObjectOTCDeposit = "otc_deposit"
 	ObjectWithdrawal = "otc_withdrawal"
+	ObjectFeeSweep   = "fee_sweep"
 )
 
 // ProveInput asks whether a command exists for one of some objects.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 )
 
 // SweepStore approves payments to escrow addresses from our custody, and payments out of them. Every method is one
@@ -20,9 +21,15 @@ type SweepStore interface {
 	// ReleaseSale lets the crypto of a sale leave the custodial wallet that its customer named, or says what it waits for.
 	ReleaseSale(ctx context.Context, orderID uuid.UUID) (exchange.SaleRelease, error)
 	actingStore
+
+	// ApproveFeeSweep approves the payment of earned fees, or says why not.
+	ApproveFeeSweep(ctx context.Context, id uuid.UUID) (exchange.ApprovedFeeSweep, error)
+	GiveUpFeeSweep(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.FeeSweep, error)
+	FeeSweepRules(ctx context.Context) ([]exchange.FeeSweepRule, error)
+	OpenScheduledFeeSweeps(ctx context.Context, n exchange.Network, asset money.Asset) ([]uuid.UUID, error)
 }
 
-// Sweeps moves crypto to and from escrow addresses.
+// Sweeps moves crypto to and from escrow addresses, and earned fees to the treasury.
 type Sweeps struct {
 	Store SweepStore
 }

@@ -51,6 +51,7 @@ func exampleTests() []func(*testing.T) {
 		TestJournalEntriesAreBookedByTwo, TestStatementLinesAreMatchedByHand, TestStatementsAreImported, TestMerchantsReadTheirStatement,
 		TestDestinationsAreConfirmedAndRest, TestOTCDepositTakesFourPeople, TestOTCDepositForCrypto, TestOTCOfficersRunTheQueue,
 		TestWithdrawalsTakeThreePeople, TestWithdrawalsAreHeldAndCancelled, TestWithdrawalsAreConfirmedAtTheBank, TestWithdrawalsWithoutAnAnswerAreResolvedByTwo,
+		TestEarnedFeesAreSweptByTwo, TestFeeSweepRulesAreAgreedByTwo,
 		TestOperationsWithoutAnotherExample,
 	}
 }

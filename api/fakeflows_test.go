@@ -69,6 +69,10 @@ func (f *fakeFlows) MoveFloat(_ context.Context, move uuid.UUID) error {
 	return f.called("move float " + move.String())
 }
 
+func (f *fakeFlows) SweepFee(_ context.Context, sweep uuid.UUID, _ exchange.Network) error {
+	return f.called("sweep fee " + sweep.String())
+}
+
 func (f *fakeFlows) WakeForFloat(_ context.Context, w exchange.FloatWaiter) error {
 	return f.called("wake for float " + cmp.Or(w.WorkflowID, w.OrderID.String()))
 }
@@ -262,10 +266,8 @@ func (f *fakeFlows) CommandFlow(ctx context.Context, flow string, command uuid.U
 	if object == "refund" {
 		return nil // the command is about the order, which the id does not name
 	}
-	switch object {
-	case "transfer":
-	case "otc-withdrawal":
-		object = "otc_withdrawal"
+	switch object = strings.ReplaceAll(object, "-", "_"); object {
+	case "transfer", "otc_withdrawal", "fee_sweep":
 	default:
 		object = "order"
 	}

@@ -58,6 +58,7 @@ type Flows interface {
 	RefundFlows
 	FloatFlows
 	WithdrawalFlows
+	FeeFlows
 }
 
 // NewFlows returns Flows that use a Temporal server.

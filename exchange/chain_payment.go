@@ -66,19 +66,22 @@ const (
 	// Crypto that a merchant sells by withdrawing shillings, from its wallet to the treasury.
 	ForWithdrawal ChainPurpose = "withdrawal"
 
+	ForFeeSweep ChainPurpose = "fee_sweep" // earned fees from a wallet to the treasury
+
 	ForNonceAccount ChainPurpose = "nonce_account" // opens the nonce account of a cold wallet, which is its object
 	ForNonceAdvance ChainPurpose = "nonce_advance" // makes a handed-out transaction, which is its object, impossible
 )
 
 // ChainPurposes lists the purposes.
 func ChainPurposes() []ChainPurpose {
-	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForWithdrawal, ForNonceAccount, ForNonceAdvance}
+	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForNonceAccount, ForNonceAdvance}
 }
 
-// Owed reports whether a payment of the purpose moves money that is owed to others, rather than the house's own coins.
+// Owed reports whether a payment of the purpose carries out an object whose money is held for it, rather than being coins of the house
+// that pay for other payments.
 func (p ChainPurpose) Owed() bool {
 	switch p {
-	case ForOrder, ForRefund, ForTransfer, ForSweep, ForFunding, ForWithdrawal:
+	case ForOrder, ForRefund, ForTransfer, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep:
 		return true
 	case ForGas, ForNonceAccount, ForNonceAdvance:
 	}

@@ -39,7 +39,9 @@ const (
 	ControlBankDay            ControlKind = "bank_day"            // banks settle on a day, or don't
 	ControlWithdrawalFailure  ControlKind = "withdrawal_failure"  // a withdrawal ends unpaid, and its money is free
 	// House money: only treasury officers propose and confirm it.
-	ControlJournalEntry ControlKind = "journal_entry" // what happened to the house's money outside of Kivuko
+	ControlJournalEntry ControlKind = "journal_entry"  // what happened to the house's money outside of Kivuko
+	ControlFeeSweep     ControlKind = "fee_sweep"      // earned fees go to the treasury
+	ControlFeeSweepRule ControlKind = "fee_sweep_rule" // when a schedule sweeps earned fees by itself
 )
 
 // ControlStatus is the state of a change of the controls.
@@ -59,13 +61,18 @@ func ControlKinds() []ControlKind {
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
 		ControlEscrowPolicy,
-		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlJournalEntry,
+		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
 	}
+}
+
+// OfTreasury reports whether only treasury officers propose and confirm changes of the kind.
+func (k ControlKind) OfTreasury() bool {
+	return k == ControlJournalEntry || k == ControlFeeSweep || k == ControlFeeSweepRule
 }
 
 // ConfirmedBy reports whether an officer of the role may confirm changes of the kind that a colleague proposed.
 func (k ControlKind) ConfirmedBy(r Role) bool {
-	return r.Officer() && (k != ControlJournalEntry || r == RoleTreasury)
+	return r.Officer() && (!k.OfTreasury() || r == RoleTreasury)
 }
 
 // ByColleague is an admin or a treasury officer who neither proposed the change nor benefits from it.

@@ -63,6 +63,9 @@ var eventTypes = []EventType{
 	{"otc_deposit.proof_added", "otc_deposit", "A file was added to the deposit as a proof of its payment.", false},
 	{"otc_deposit.received", "otc_deposit", "A bank's statement shows the money of the deposit, which is booked.", false},
 	{"otc_deposit.flagged", "otc_deposit", "Something about the deposit is for an officer to look at.", true},
+	{"fee_sweep.opened", "fee_sweep", "Earned fees are to go to the treasury.", true},
+	{"fee_sweep.detail_changed", "fee_sweep", "What the fee sweep waits for changed, and its status did not.", true},
+	{"fee_sweep_rule.changed", "fee_sweep_rule", "Two treasury officers agreed when earned fees are swept by themselves, or one switched it off.", true},
 	{"freeze.pulled", "freeze", "An officer froze all outgoing payments.", true},
 	{"freeze.lifted", "freeze", "Two officers lifted the freeze of outgoing payments.", true},
 	{"bank_confirmation.saved", "bank_confirmation", "An officer confirmed a payment by bank, or withdrew the confirmation.", true},
@@ -113,6 +116,7 @@ var machineEvents = []struct {
 	{"control_change", texts(ControlChangeMachine.States()), string(ControlPending), true},
 	{"otc_destination", texts(DestinationMachine.States()), "", false},
 	{"otc_withdrawal", texts(WithdrawalMachine.States()), "", false},
+	{"fee_sweep", texts(FeeSweepMachine.States()), string(FeeSweepPending), true},
 }
 
 // EventTypes lists every type of event, by name.
@@ -153,7 +157,7 @@ func HappensEvent(pattern string, staff bool) bool {
 // auditOnly are the actions of the audit log that are not events.
 var auditOnly = []string{
 	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "device.added", "escrow.requested", "escrow_claim.created", "fiat_currency.create",
-	"fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "file.deleted", "file.key_sealed_anew", "file.link_issued", "file.uploaded", "file.used", "file.viewed",
+	"fee_sweep.refund", "fee_sweep.retry", "fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "file.deleted", "file.key_sealed_anew", "file.link_issued", "file.uploaded", "file.used", "file.viewed",
 	"fx_quote.replayed", "invitation.accepted", "invitation.created", "invitation.withdrawn", "limits.approval_rule_changed", "limits.destination_rest_changed",
 	"limits.role_changed", "limits.valuation_changed", "login.failed", "momo_breaker.closed", "momo_terms.entered", "order.approve_token_issued", "order.approved", "order.decision_refused", "order.refund",
 	"order.reject_token_issued", "order.rejected", "order.resolve", "order.retry",

@@ -16,7 +16,7 @@ type AccountKind string
 
 // The kinds of account. Debit-normal kinds are assets, credit-normal ones are what we owe or earned. Every custodial wallet
 // has two accounts per asset: custody (the balance that the chain must have) and wallet_balance (what we owe the wallet's
-// owner).
+// owner). One whose owner paid a fee has a third, wallet_fees: the fee stays in its custody until it is swept.
 const (
 	AccCustody        AccountKind = "custody"          // per wallet; equals the chain at a final block
 	AccWalletBalance  AccountKind = "wallet_balance"   // per wallet; owed to its owner
@@ -30,7 +30,8 @@ const (
 	AccUnclaimed      AccountKind = "unclaimed"        // customers' money too little to be sent back
 	AccReceivable     AccountKind = "receivable"       // what was paid out twice, until it is recovered
 	AccRounding       AccountKind = "rounding"         // remainders of rounding to whole shillings
-	AccFees           AccountKind = "fees"             // what the house earned
+	AccFees           AccountKind = "fees"             // what the house earned, but not what lies in wallets
+	AccWalletFees     AccountKind = "wallet_fees"      // per wallet; what the house earned in crypto that still lies there
 	AccNetworkFees    AccountKind = "network_fees"     // per native coin; what networks charged
 	AccMomoFees       AccountKind = "momo_fees"        // what the operator charged
 	AccBankFees       AccountKind = "bank_fees"        // what banks charged
@@ -41,7 +42,7 @@ const (
 func AccountKinds() []AccountKind {
 	return []AccountKind{
 		AccCustody, AccWalletBalance, AccFiatBalance, AccMomoCollection, AccMomoPayout, AccBank, AccOrdersInFlight, AccRefundsDue, AccSuspense,
-		AccUnclaimed, AccReceivable, AccRounding, AccFees, AccNetworkFees, AccMomoFees, AccBankFees, AccCapital,
+		AccUnclaimed, AccReceivable, AccRounding, AccFees, AccWalletFees, AccNetworkFees, AccMomoFees, AccBankFees, AccCapital,
 	}
 }
 
@@ -56,7 +57,7 @@ func (k AccountKind) MayGoNegative() bool {
 	return slices.Contains([]AccountKind{AccRounding, AccFees, AccNetworkFees, AccMomoFees, AccBankFees, AccCapital}, k)
 }
 
-// AccountRef names an account. Owner is the wallet of custody and wallet_balance accounts, the master
+// AccountRef names an account. Owner is the wallet of custody, wallet_balance and wallet_fees accounts, the master
 // merchant of fiat balances, the house bank account of bank accounts, and zero for the house.
 type AccountRef struct {
 	Kind  AccountKind

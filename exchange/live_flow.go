@@ -21,6 +21,7 @@ const (
 	LiveOTC      LiveKind = "otc_deposit"
 	// A withdrawal that has not ended.
 	LiveWithdrawal LiveKind = "otc_withdrawal"
+	LiveFeeSweep   LiveKind = "fee_sweep"
 )
 
 // LiveRow is a row that has not come to its end, with what its flow is started with.

@@ -84,6 +84,8 @@ const (
 	ActWriteBankAccounts    Action = "bank_accounts.write"
 	ActReadJournal          Action = "journal.read"
 	ActBookJournal          Action = "journal.book" // with another treasury officer
+	ActReadFees             Action = "fees.read"    // what the house earned, and its sweeps
+	ActSweepFees            Action = "fees.sweep"   // with another treasury officer
 	ActReadStatements       Action = "statements.read"
 	ActImportStatements     Action = "statements.import"
 	ActMatchLines           Action = "statements.match"
@@ -239,6 +241,8 @@ var policy = map[Action]grants{
 	ActWriteBankAccounts: {RoleAdmin: ScopeAny},
 	ActReadJournal:       {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActBookJournal:       {RoleTreasury: ScopeAny},
+	ActReadFees:          {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActSweepFees:         {RoleTreasury: ScopeAny},
 	ActReadStatements:    {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
 	ActImportStatements:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActMatchLines:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
@@ -298,7 +302,7 @@ var moving = map[Action]bool{
 	ActOperateFlows: true, ActConfirmBank: true, ActProvisionWallets: true, ActReopenNonceSequences: true, ActWriteEscrow: true, ActSettleExceptions: true,
 	ActOpenTransfers: true, ActApprove: true, ActWriteLimits: true, ActWriteDenyList: true, ActConfirmChanges: true, ActWritePricing: true, ActWriteBankDays: true, ActWriteWebhooks: true,
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
-	ActWriteBankAccounts: true, ActBookJournal: true, ActImportStatements: true, ActMatchLines: true, ActAddDestinations: true, ActConfirmDestinations: true,
+	ActWriteBankAccounts: true, ActBookJournal: true, ActSweepFees: true, ActImportStatements: true, ActMatchLines: true, ActAddDestinations: true, ActConfirmDestinations: true,
 	ActWriteDeposits: true, ActConfirmDeposits: true, ActRejectDeposits: true, ActSettleDeposits: true, ActAuditDeposits: true,
 	ActWriteWithdrawals: true, ActExecuteWithdrawals: true,
 }

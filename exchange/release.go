@@ -24,6 +24,7 @@ const (
 	ReleasePayout   ReleasePurpose = "payout"  // the shillings of an order that sells crypto
 	// What a merchant withdraws, whatever it is.
 	ReleaseWithdrawal ReleasePurpose = "withdrawal"
+	ReleaseFeeSweep   ReleasePurpose = "fee_sweep" // earned fees that go to the treasury
 )
 
 // Exemption is why a release asks no officer by its value and counts in no sum. The table release_exemptions says why of each.

@@ -455,6 +455,6 @@ func TestSuspenseIsEmptiedOnce(t *testing.T) {
 	}
 	wantBalance(t, s, custody(m.CustomerWallet), "10", "0")
 	wantBalance(t, s, owed(m.CustomerWallet, money.USDT), "0", "0")
-	wantBalance(t, s, exchange.House(exchange.AccFees, money.USDT), "10", "0")
+	wantBalance(t, s, walletFees(m.CustomerWallet), "10", "0")
 	wantBooks(t, s)
 }

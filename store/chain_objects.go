@@ -66,6 +66,9 @@ func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, i
 	case exchange.ForWithdrawal:
 		w, err := t.startWithdrawal(ctx, id)
 		return &withdrawalPayment{w}, err
+	case exchange.ForFeeSweep:
+		f, err := t.lockedFeeSweep(ctx, id)
+		return &feeSweepPayment{sweep: f}, err
 	case exchange.ForFunding:
 		o, err := t.lockedOrder(ctx, id)
 		return &fundingPayment{order: o}, err

@@ -30,6 +30,7 @@ var (
 		exchange.ControlEscrowPolicy:      unitTx.applyEscrowPolicy,
 		exchange.ControlBankAccount:       unitTx.applyBankAccount,
 		exchange.ControlBankDay:           unitTx.applyBankDay,
+		exchange.ControlFeeSweepRule:      unitTx.applyFeeSweepRule,
 	}
 	bookings = map[exchange.ControlKind]func(unitTx, context.Context, exchange.ControlChange, exchange.Principal) (exchange.Posting, error){
 		exchange.ControlTreasuryAllocation: unitTx.applyAllocation,
@@ -37,6 +38,7 @@ var (
 		exchange.ControlExceptionDecision:  unitTx.applyDecision,
 		exchange.ControlJournalEntry:       unitTx.applyJournal,
 		exchange.ControlWithdrawalFailure:  unitTx.applyWithdrawalFailure,
+		exchange.ControlFeeSweep:           unitTx.applyFeeSweep,
 	}
 )
 

@@ -186,7 +186,7 @@ func (s *Store) ControlChanges(ctx context.Context, f ControlFilter, p Page) ([]
 
 const readWaiting = `SELECT ` + controlColumns + ` FROM control_changes c JOIN users p ON p.id = c.proposed_by JOIN users d ON d.id = $1
 WHERE c.status = 'pending' AND c.expires_at > $2 AND c.proposed_by <> $1 AND c.subject_id IS DISTINCT FROM $1 AND p.is_active
-    AND NOT coalesce(c.change -> 'roles' ? d.role, false) AND (c.kind <> 'journal_entry' OR d.role = 'treasury') ORDER BY c.proposed_at, c.id LIMIT $3`
+    AND NOT coalesce(c.change -> 'roles' ? d.role, false) AND (c.kind NOT IN ('journal_entry', 'fee_sweep', 'fee_sweep_rule') OR d.role = 'treasury') ORDER BY c.proposed_at, c.id LIMIT $3`
 
 // ChangesFor lists every change that an officer may confirm, oldest first.
 func (s *Store) ChangesFor(ctx context.Context, officer uuid.UUID) ([]exchange.ControlChange, error) {

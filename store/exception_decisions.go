@@ -155,7 +155,7 @@ func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exc
 	case d.Verdict != exchange.ExcCredited && place.passing() && x.Amount.Asset().Stablecoin():
 		return keptOnEscrow(x, place.WalletID), nil
 	case d.Verdict != exchange.ExcCredited:
-		return settlement{lines: keeping(x)}, nil
+		return settlement{lines: keeping(x, place)}, nil
 	}
 	return settlement{lines: []exchange.Line{
 		exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount), exchange.Credit(account, x.Amount),

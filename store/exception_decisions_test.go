@@ -221,7 +221,7 @@ func TestDecisionsAboutChainMoney(t *testing.T) {
 		t.Error(err)
 	}
 	wantBalance(t, s, custody(gas), "16", "0") // the wallet holds the chain's balance, for every owner
-	wantBalance(t, s, fees(money.USDT), "16", "0")
+	wantBalance(t, s, exchange.Owned(exchange.AccWalletFees, gas.ID, money.USDT), "16", "0")
 	wantBalance(t, s, exchange.House(exchange.AccSuspense, money.USDT), "0", "0")
 	wantBooks(t, s)
 }

@@ -238,18 +238,26 @@ func (s *Store) ResolveException(ctx context.Context, id uuid.UUID, to exchange.
 		if x.Kind == exchange.ExcReconciliation {
 			return x, exchange.Posting{}, nil // it was never booked; a separate entry corrects the books
 		}
+		at, err := t.placeOf(ctx, x)
+		if err != nil {
+			return x, exchange.Posting{}, err
+		}
 		return x, exchange.Posting{Entries: []exchange.Entry{{
 			Key: "exception:" + x.ID.String() + ":" + string(to), Kind: "exception." + string(to), ObjectType: "payment_exception", ObjectID: x.ID,
-			Lines: keeping(x),
+			Lines: keeping(x, at),
 		}}}, nil
 	})
 }
 
-// keeping books money that the house keeps or has lost.
-func keeping(x exchange.PaymentException) []exchange.Line {
+// keeping books money that the house keeps or has lost. Kept coins lie in a wallet, from where they are swept like earned fees.
+func keeping(x exchange.PaymentException, at place) []exchange.Line {
 	house := func(k exchange.AccountKind) exchange.AccountRef { return exchange.House(k, x.Amount.Asset()) }
 	if x.Kind == exchange.ExcPaidTwice {
 		return []exchange.Line{exchange.Debit(house(exchange.AccFees), x.Amount), exchange.Credit(house(exchange.AccReceivable), x.Amount)}
 	}
-	return []exchange.Line{exchange.Debit(house(exchange.AccSuspense), x.Amount), exchange.Credit(house(exchange.AccFees), x.Amount)}
+	kept := house(exchange.AccFees)
+	if x.Amount.Asset().Stablecoin() && at.WalletID != uuid.Nil {
+		kept = exchange.Owned(exchange.AccWalletFees, at.WalletID, x.Amount.Asset())
+	}
+	return []exchange.Line{exchange.Debit(house(exchange.AccSuspense), x.Amount), exchange.Credit(kept, x.Amount)}
 }

@@ -47,6 +47,8 @@ WITH own AS (
         (SELECT q.id FROM refund_requests q WHERE q.exception_id = w.exception_id ORDER BY q.requested_at DESC, q.id DESC LIMIT 1), w.order_id, '',
         coalesce(r.network::text, ''), r.asset::text, NULL, w.updated_at
     FROM own w JOIN refunds r ON r.exception_id = w.exception_id WHERE w.rail = 'chain' AND w.exception_id IS NOT NULL
+    UNION ALL
+    SELECT 'fee_sweep', s.id, NULL, NULL, NULL, '', s.network::text, s.asset::text, NULL, s.updated_at FROM fee_sweeps s WHERE s.status IN ('pending', 'processing')
 )
 SELECT * FROM live WHERE updated_at < $1 AND (kind, object_id) > ($2, $3) ORDER BY kind, object_id LIMIT $4`
 

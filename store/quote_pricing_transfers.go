@@ -65,7 +65,8 @@ func feeHold(f exchange.Transfer) []exchange.HoldOp {
 // feeKey is the key of a transfer's fee, as a hold and as an entry.
 func feeKey(f exchange.Transfer) string { return "transfer:" + f.ID.String() + ":fee" }
 
-// takeFee books the fee of a completed transfer. The crypto stays at the sender's address and becomes the house's.
+// takeFee books the fee of a completed transfer. The crypto becomes the house's and stays at the sender's
+// address until it is swept.
 func takeFee(f exchange.Transfer) exchange.Posting {
 	if f.FeeHoldID == uuid.Nil {
 		return exchange.Posting{}
@@ -76,7 +77,7 @@ func takeFee(f exchange.Transfer) exchange.Posting {
 			Key: feeKey(f), Kind: "transfer.fee", ObjectType: "transfer", ObjectID: f.ID,
 			Lines: []exchange.Line{
 				exchange.Debit(exchange.Owned(exchange.AccWalletBalance, f.WalletID, f.Fee.Asset()), f.Fee),
-				exchange.Credit(exchange.House(exchange.AccFees, f.Fee.Asset()), f.Fee),
+				exchange.Credit(exchange.Owned(exchange.AccWalletFees, f.WalletID, f.Fee.Asset()), f.Fee),
 			},
 		}},
 	}

@@ -195,7 +195,7 @@ func TestFeesAreTakenAtCompletion(t *testing.T) {
 	f = twice(t, sameTransfer, func() (exchange.Transfer, error) { return k.AdvanceTransfer(t.Context(), f.ID) })
 	k.carry(t, f)
 	wantBalance(t, k.Store, k.balance(), "59.35", "0")
-	wantBalance(t, k.Store, fees(money.USDT), "0.65", "0")
+	wantBalance(t, k.Store, walletFees(k.wallet), "0.65", "0")
 	wantBalance(t, k.Store, exchange.Owned(exchange.AccCustody, k.wallet.ID, money.USDT), "60", "0")
 	wantBalance(t, k.Store, exchange.Owned(exchange.AccWalletBalance, k.theirs.ID, money.USDT), "40", "0")
 	entries, err := k.ListEntries(t.Context(), store.EntryFilter{ObjectID: f.ID}, 10)

@@ -71,6 +71,8 @@ webhook_relay               r     ru     r     r      r       rl        -
 control_changes             riu   r      r     r      r       -         -
 bank_accounts               riu   r      r     r      r       -         -
 journal_entries             ri    r      r     r      r       -         -
+fee_sweep_rules             riu   r      -     -      -       -         -
+fee_sweeps                  riu   riu    r     ru     ru      -         -
 bank_statements             riu   ru     r     r      r       -         -
 bank_lines                  riu   ru     r     r      r       -         -
 otc_destinations            riu   rl     r     r      r       -         -
@@ -171,6 +173,8 @@ var updatable = map[string]string{
 	"otc_confirmations":  "withdrawn_at",
 	"bank_lines":         "matched_at, matched_by, object_id, object_type, status, updated_at, version",
 	"otc_destinations":   "confirmed_at, confirmed_by, removed_at, removed_by, status, updated_at, version",
+	"fee_sweeps":         "completed_at, status, status_detail, tx_hash, updated_at, version",
+	"fee_sweep_rules":    "change_id, is_active, least, threshold, updated_at, version",
 	"webhook_keys":       "expires_at",
 	"webhook_relay":      "cursor",
 	"fx_quotes":          "consumed_at, object_id, object_type, status, superseded_by, updated_at, version",

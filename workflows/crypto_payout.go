@@ -194,5 +194,8 @@ func (in CryptoPayoutInput) about() string {
 	if in.ExceptionID != uuid.Nil {
 		return "payment exception " + in.ExceptionID.String()
 	}
+	if in.FeeSweepID != uuid.Nil {
+		return "fee sweep " + in.FeeSweepID.String()
+	}
 	return "order " + in.OrderID.String()
 }

@@ -21,7 +21,7 @@ func (f *cryptoPayout) topUp(ctx workflow.Context, need activities.NeedGas) stri
 	}
 	return f.fetchGas(ctx, CryptoPayoutInput{
 		PaymentID: approved.PaymentID, OrderID: f.in.OrderID, TransferID: f.in.TransferID, RefundID: f.in.RefundID, ExceptionID: f.in.ExceptionID,
-		WithdrawalID: f.in.WithdrawalID, Network: f.in.Network,
+		FeeSweepID: f.in.FeeSweepID, WithdrawalID: f.in.WithdrawalID, Network: f.in.Network,
 	})
 }
 

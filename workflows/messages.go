@@ -107,6 +107,7 @@ type CryptoPayoutInput struct {
 	ExceptionID uuid.UUID `json:"exception_id,omitzero"`
 	// WithdrawalID is set when the payment brings crypto that the house buys to its treasury.
 	WithdrawalID uuid.UUID `json:"withdrawal_id,omitzero"`
+	FeeSweepID   uuid.UUID `json:"fee_sweep_id,omitzero"` // when it brings earned fees to the treasury
 }
 
 // CryptoPayoutResult is how a chain payment ended: completed, or parked with a reason.

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 )
 
 // The calls of the flows of sales, and of those that return crypto, with their faults.
@@ -64,6 +65,18 @@ func (s *faultyStore) ApproveSweep(ctx context.Context, order uuid.UUID) (exchan
 
 func (s *faultyStore) ApproveKeptSweep(ctx context.Context, exception uuid.UUID) (exchange.ChainPayment, error) {
 	return result(s, "ApproveKeptSweep", func() (exchange.ChainPayment, error) { return s.Store.ApproveKeptSweep(ctx, exception) })
+}
+
+func (s *faultyStore) ApproveFeeSweep(ctx context.Context, id uuid.UUID) (exchange.ApprovedFeeSweep, error) {
+	return result(s, "ApproveFeeSweep", func() (exchange.ApprovedFeeSweep, error) { return s.Store.ApproveFeeSweep(ctx, id) })
+}
+
+func (s *faultyStore) GiveUpFeeSweep(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.FeeSweep, error) {
+	return result(s, "GiveUpFeeSweep", func() (exchange.FeeSweep, error) { return s.Store.GiveUpFeeSweep(ctx, id, by) })
+}
+
+func (s *faultyStore) OpenScheduledFeeSweeps(ctx context.Context, n exchange.Network, asset money.Asset) ([]uuid.UUID, error) {
+	return result(s, "OpenScheduledFeeSweeps", func() ([]uuid.UUID, error) { return s.Store.OpenScheduledFeeSweeps(ctx, n, asset) })
 }
 
 func (s *faultyStore) CancelFunding(ctx context.Context, order uuid.UUID, by exchange.Principal) error {

@@ -86,6 +86,7 @@ var objectTypes = []struct {
 	{otcDepositForm, "otc_deposit"},
 	{withdrawalForm, "otc_withdrawal"},
 	{takenOutForm, "otc_withdrawal"},
+	{feeSweepForm, "fee_sweep"},
 }
 
 // ObjectOf returns the type and id of the object that a flow is about: "order" and the order's id, for example. It

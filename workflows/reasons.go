@@ -40,6 +40,7 @@ const (
 	ReasonPayoutExpiring Reason = "payout-expiring"
 	ReasonPayoutSigning  Reason = "payout-signing"
 	ReasonPayoutOverdue  Reason = "payout-overdue"
+	ReasonSweepOfficers  Reason = "sweep-officers"
 	ReasonRefundPayee    Reason = "refund-payee"
 	ReasonRefundRefused  Reason = "refund-refused"
 	ReasonRefundFloat    Reason = "refund-float"
@@ -167,6 +168,10 @@ var onRampGuide = map[Reason]advice{
 		"A transaction takes longer than usual: it is neither in a block nor proven impossible.",
 		"Check the nodes and the network. The flow keeps watching and goes on by itself.",
 		[]string{activities.VerbRetry},
+	},
+	ReasonSweepOfficers: {
+		"A sweep of earned fees does not go on, because an officer who agreed to it, or both who agreed to its rule, may not decide any more.",
+		"Send retry when they may decide again, or send refund to leave the fees where they are; then another sweep may be agreed.", retryOrRefund,
 	},
 	ReasonRefundPayee: {
 		"The mobile money operator's callback or statement names a different payer than the phone that was prompted.",

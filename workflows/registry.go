@@ -17,6 +17,8 @@ const (
 	TypeOffRamp           = "OffRamp"
 	TypeMomoPayout        = "MomoPayout"
 	TypeReturnDeposit     = "ReturnDeposit"
+	TypeFeeSweep          = "FeeSweep"
+	TypeSweepFees         = "SweepFees"
 	TypeCryptoPayout      = "CryptoPayout"
 	TypeLatePayment       = "LatePayment"
 	TypeLatePayout        = "LatePayout"
@@ -80,6 +82,7 @@ const (
 	momoPayoutForm     IDForm = "momo-payout:<order>"
 	returnDepositForm  IDForm = "return-deposit:<exception>"
 	cryptoPayoutForm   IDForm = "crypto-payout:<payment>"
+	feeSweepForm       IDForm = "fee-sweep:<sweep>"
 	refundForm         IDForm = "refund:<refund>" // of a MomoPayout too
 	latePaymentForm    IDForm = "late-payment:<attempt>"
 	transferForm       IDForm = "transfer:<transfer>"
@@ -107,6 +110,8 @@ func Flows() []Flow {
 		{TypeOffRamp, OffRamp, offRampForm},
 		{TypeMomoPayout, MomoPayout, momoPayoutForm},
 		{TypeReturnDeposit, ReturnDeposit, returnDepositForm},
+		{TypeFeeSweep, FeeSweep, feeSweepForm},
+		{TypeSweepFees, SweepFees, ""},
 		{TypeCryptoPayout, CryptoPayout, cryptoPayoutForm},
 		{TypeLatePayment, LatePayment, latePaymentForm},
 		{TypeLatePayout, LatePayout, latePaymentForm},
@@ -154,6 +159,9 @@ func MomoPayoutID(of exchange.MomoObject) string {
 
 // ReturnDepositID is the id of the flow that moves unmatched crypto off the address where it is.
 func ReturnDepositID(exception uuid.UUID) string { return returnDepositForm.of(exception) }
+
+// FeeSweepID is the id of the flow that brings the earned fees of a wallet to the treasury.
+func FeeSweepID(sweep uuid.UUID) string { return feeSweepForm.of(sweep) }
 
 // CryptoPayoutID is the id of the flow of a chain payment.
 func CryptoPayoutID(payment uuid.UUID) string { return cryptoPayoutForm.of(payment) }

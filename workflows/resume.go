@@ -39,6 +39,8 @@ func LiveFlowOf(r exchange.LiveRow) LiveFlow {
 	case exchange.LiveReturn:
 		in := ReturnDepositInput{RequestID: r.RequestID}
 		return LiveFlow{ReturnDepositID(r.ObjectID), TypeReturnDeposit, ReturnDepositSummary, ReturnDepositAttributes(r.Network, false), in}
+	case exchange.LiveFeeSweep:
+		return LiveFlow{FeeSweepID(r.ObjectID), TypeFeeSweep, FeeSweepSummary, FeeSweepAttributes(r.Network), FeeSweepInput{}}
 	}
 	return LiveFlow{}
 }

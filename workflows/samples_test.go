@@ -15,7 +15,7 @@ type way struct {
 	shows []string
 }
 
-// ways are the samples of the outcomes of a sale, of its payout and of its crypto, by the names of their files.
+// ways are the samples of the outcomes of a sale, of its payout and of its crypto, and of sweeps of fees, by the names of their files.
 func ways() map[string]way {
 	sale := func(shows ...string) way { return way{workflows.TypeOffRamp, shows} }
 	parked := func(r workflows.Reason) string { return `"` + string(r) + `"` }
@@ -47,12 +47,17 @@ func ways() map[string]way {
 		"return_deposit":                {workflows.TypeReturnDeposit, []string{"Approve the refund payment"}},
 		"crypto_payout_sweep":           {workflows.TypeCryptoPayout, []string{`"completed":true`}},
 		"crypto_payout_refund":          {workflows.TypeCryptoPayout, []string{`"refund_id"`, `"completed":true`}},
+		"fee_sweep":                     {workflows.TypeFeeSweep, []string{`"status":"completed"`}},
+		"fee_sweep_retried":             {workflows.TypeFeeSweep, []string{`"verb":"retry"`, `"status":"completed"`}},
+		"fee_sweep_given_up":            {workflows.TypeFeeSweep, []string{"Leave the fees where they are", `"status":"cancelled"`}},
+		"crypto_payout_fee_sweep":       {workflows.TypeCryptoPayout, []string{`"completed":true`}},
+		"sweep_fees":                    {workflows.TypeSweepFees, []string{`"opened":1`}},
 		"crypto_payout_funding":         {workflows.TypeCryptoPayout, []string{`"completed":true`}},
 	}
 }
 
-// TestEveryWayOfASaleHasASample makes sure that the next build can continue every sale under way: each path that a
-// sale can take is among the histories that TestRecordedHistoriesReplay replays.
+// TestEveryWayOfASaleHasASample makes sure that the next build can continue every sale and sweep under way: each path that one
+// can take is among the histories that TestRecordedHistoriesReplay replays.
 func TestEveryWayOfASaleHasASample(t *testing.T) {
 	recorded := map[string]sample{}
 	for _, f := range samples(t) {

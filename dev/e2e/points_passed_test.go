@@ -84,6 +84,7 @@ var exemptions = []exemption{
 	{"CheckIntent/*/*", reading},
 	{"ReadWalletIntent/*/*", reading},
 	{"PurchaseProgress/*/*", reading},
+	{"SweptByRule/*/*", reading},
 	{"UseIntent/*/*", "it marks a request for another prompt as used; the prompt is played"},
 }
 

@@ -41,12 +41,13 @@ const (
 	usualOne = ruleTwo   // one customer's transfers, sales and refunds of all tests count together
 )
 
-// transferRows are those with transfers and deposits. Those whose transfers must fail come first, so that no other transfer
+// transferRows are those with transfers, sweeps of fees and deposits. Those whose payments must fail come first, so that no other one
 // fails; the deposits come last, because they stop the chain.
 func transferRows() []row {
 	sent := always(transferScenario{begin: plain, status: "completed"})
 	return slices.Concat([]row{
 		{"GiveUpTransfer/*/*", "flows", always(transferScenario{begin: givenUp, status: "failed"})},
+	}, feeRows(), []row{
 		{"SignPayment/ParkChainPayment#?/*", "signer-ethereum", always(transferScenario{begin: toBlocked, then: unblock, status: "completed"})},
 		{"ApproveTopUp/*/*", "chain-ethereum", always(transferScenario{begin: withoutGas, after: watchOn, then: gotGasOnce, status: "completed"})},
 		{"DraftColdPayment/*/*", "chain-ethereum", always(transferScenario{begin: coldAsked, after: watchOn, then: signElsewhere, status: "completed"})},

@@ -42,6 +42,7 @@ func TestRecordHistories(t *testing.T) {
 		{"transfers", r.transfers},
 		{"networks", r.networks},
 		{"decided", r.decided},
+		{"fee sweeps", r.feeSweeps},
 		{"scheduled", r.scheduled},
 		{"watched", r.watched},
 		{"delivered", r.delivered},

@@ -214,6 +214,40 @@ func (r *recorder) scheduled(t *testing.T) {
 	}
 }
 
+// feeSweeps records the ways of a sweep of earned fees, on TRON: one by the schedule, one that fails on the chain and is retried, and
+// one that is given up.
+func (r *recorder) feeSweeps(t *testing.T) {
+	w, n := r.harness, r.harness.tronNode()
+	coins := money.Must(money.TRX, "200")
+	w.mend(t)
+	due := w.earning(t, n.Network, money.Must(money.USDT, "2"), coins)
+	w.sweepRule(t, n.Network, "2")
+	w.trigger(t, "sweep-fees")
+	f := w.sweptOnce(t, n, due.ID, "2")
+	r.keep(t, workflows.FeeSweepID(f.ID), "fee_sweep")
+	r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "fee_sweep", f.ID)), "crypto_payout_fee_sweep")
+	id, err := w.latest(t, workflows.TypeSweepFees)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.keep(t, id, "sweep_fees")
+	for _, story := range []struct {
+		verb, name string
+		status     exchange.FeeSweepStatus
+	}{{"retry", "fee_sweep_retried", exchange.FeeSweepCompleted}, {"refund", "fee_sweep_given_up", exchange.FeeSweepCancelled}} {
+		failing := w.earning(t, n.Network, money.Must(money.USDT, "1"), coins)
+		w.tron(t, "/faults", map[string]any{"fail_next": 1, "fail_with": "REVERT"})
+		w.sweepFees(t, n.Network, "1")
+		f := w.sweepParked(t, failing.ID)
+		w.tron(t, "/reset", nil)
+		if err := w.operator(t).Post(t.Context(), ofSweep(f.ID, story.verb), uuid.NewString(), map[string]any{"note": "it failed on the chain"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.sweepIs(t, failing.ID, story.status)
+		r.keep(t, workflows.FeeSweepID(f.ID), story.name)
+	}
+}
+
 // latest returns the id of the flow of a type that was completed last.
 func (w *harness) latest(t *testing.T, flow string) (string, error) {
 	t.Helper()

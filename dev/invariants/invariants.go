@@ -17,7 +17,7 @@ func Rules() []Rule {
 	return []Rule{
 		{"the ledger balances in every asset", balanced},
 		{"balances are the sums of their lines", sums},
-		{"what a wallet owes is what it holds", owed},
+		{"what a wallet holds is what it owes and what the house earned in it", owed},
 		{"every hold has an owner that still needs it", needed},
 		{"accounts hold what their holds say", held},
 	}
@@ -35,14 +35,16 @@ WHERE a.posted <> coalesce(CASE WHEN a.debit_normal THEN l.sum ELSE -l.sum END, 
 // What came to an escrow address and was not taken for its order lies in suspense until a person decides about it, and so
 // does what came to an address of ours on a network where it has no owner.
 const owed = `
-SELECT c.code || ' holds ' || c.posted || ', owes ' || coalesce(b.posted, 0) || ' and has ' || s.lies || ' in suspense' FROM ledger_accounts c
+SELECT c.code || ' holds ' || c.posted || ', owes ' || coalesce(b.posted, 0) || ', earned ' || coalesce(f.posted, 0) || ' and has ' || s.lies || ' in suspense'
+FROM ledger_accounts c
 JOIN wallets w ON w.id = c.owner_id
 LEFT JOIN ledger_accounts b ON b.kind = 'wallet_balance' AND b.owner_id = c.owner_id AND b.asset = c.asset
+LEFT JOIN ledger_accounts f ON f.kind = 'wallet_fees' AND f.owner_id = c.owner_id AND f.asset = c.asset
 CROSS JOIN LATERAL (
     SELECT coalesce(-sum(l.amount), 0) AS lies FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id
     WHERE w.purpose IN ('escrow', 'counterpart') AND a.kind = 'suspense' AND a.asset = c.asset
-        AND l.entry_id IN (SELECT o.entry_id FROM ledger_lines o WHERE o.account_id IN (c.id, b.id))) s
-WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND (b.id IS NOT NULL OR w.purpose IN ('escrow', 'counterpart')) AND c.posted <> coalesce(b.posted, 0) + s.lies`
+        AND l.entry_id IN (SELECT o.entry_id FROM ledger_lines o WHERE o.account_id IN (c.id, b.id, f.id))) s
+WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND (b.id IS NOT NULL OR w.purpose IN ('escrow', 'counterpart')) AND c.posted <> coalesce(b.posted, 0) + coalesce(f.posted, 0) + s.lies`
 
 // Crypto of a sale stays held when its order is over, until it has left the escrow address. So do the shillings of one that
 // failed after its payout was begun, until the refund is final.
@@ -53,6 +55,7 @@ WHERE h.status = 'held' AND h.amount > 0 AND NOT (
     OR EXISTS (SELECT 1 FROM orders o WHERE o.id = h.object_id AND o.status IN ('pending', 'processing', 'confirming'))
     OR EXISTS (SELECT 1 FROM transfers f WHERE f.id = h.object_id AND f.status_detail <> 'released'
         AND f.status NOT IN ('completed', 'cancelled', 'rejected', 'failed'))
+    OR EXISTS (SELECT 1 FROM fee_sweeps f WHERE f.hold_id = h.id AND f.status IN ('pending', 'processing'))
     OR EXISTS (SELECT 1 FROM escrow_claims c WHERE c.hold_id = h.id AND c.taken + c.refunded + c.kept < c.amount)
     OR EXISTS (SELECT 1 FROM order_payouts p WHERE p.hold_id = h.id AND p.status = 'processing')
     OR (h.object_type = 'payment_exception' AND NOT EXISTS (SELECT 1 FROM chain_payments p WHERE p.hold_id = h.id AND p.status = 'completed'))

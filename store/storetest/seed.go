@@ -310,3 +310,15 @@ func Rested(t testing.TB, s *store.Store) {
 	Exec(t, s, `UPDATE otc_destinations SET confirmed_at = confirmed_at - interval '2 days'`)
 	Exec(t, s, `ALTER TABLE otc_destinations ENABLE TRIGGER USER`)
 }
+
+// Earned books crypto into a wallet as a fee that the house earned there.
+func Earned(t testing.TB, s *store.Store, wallet uuid.UUID, m money.Amount) {
+	t.Helper()
+	book(t, s, "fee", exchange.Debit(exchange.Owned(exchange.AccCustody, wallet, m.Asset()), m), exchange.Credit(exchange.Owned(exchange.AccWalletFees, wallet, m.Asset()), m))
+}
+
+// EarnedShillings books shillings that the house earned.
+func EarnedShillings(t testing.TB, s *store.Store, m money.Amount) {
+	t.Helper()
+	book(t, s, "fee", exchange.Debit(exchange.House(exchange.AccMomoCollection, m.Asset()), m), exchange.Credit(exchange.House(exchange.AccFees, m.Asset()), m))
+}

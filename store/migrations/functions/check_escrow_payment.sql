@@ -12,6 +12,7 @@ BEGIN
     CASE p.purpose
         WHEN 'funding' THEN fault := funding_fault(p);
         WHEN 'refund' THEN fault := refund_fault(p);
+        WHEN 'fee_sweep' THEN fault := fee_sweep_fault(p);
         ELSE
             PERFORM FROM orders WHERE id = p.object_id;
             IF FOUND THEN

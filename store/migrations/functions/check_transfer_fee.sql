@@ -7,7 +7,7 @@ BEGIN
         RAISE EXCEPTION 'transfer % is % and the hold of its fee is %', NEW.id, NEW.status, held USING ERRCODE = 'KV001';
     END IF;
     IF NEW.status = 'completed' AND NOT EXISTS (SELECT FROM ledger_entries e JOIN ledger_lines l ON l.entry_id = e.id JOIN ledger_accounts a ON a.id = l.account_id
-            WHERE e.key = 'transfer:' || NEW.id || ':fee' AND a.kind = 'fees' AND a.asset = NEW.asset AND l.amount = -NEW.fee) THEN
+            WHERE e.key = 'transfer:' || NEW.id || ':fee' AND a.kind = 'wallet_fees' AND a.owner_id = NEW.wallet_id AND a.asset = NEW.asset AND l.amount = -NEW.fee) THEN
         RAISE EXCEPTION 'the fee of transfer % is not booked', NEW.id USING ERRCODE = 'KV001';
     END IF;
     RETURN NULL;

@@ -3,6 +3,7 @@ CREATE OR REPLACE FUNCTION may_have_left(purpose text, object uuid) RETURNS bool
     SELECT CASE purpose
         WHEN 'transfer' THEN NOT EXISTS (SELECT FROM transfers f WHERE f.id = object AND f.status IN ('cancelled', 'rejected', 'blocked', 'failed'))
         WHEN 'funding' THEN NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'funding' AND p.object_id = object AND p.status = 'cancelled')
+        WHEN 'fee_sweep' THEN NOT EXISTS (SELECT FROM fee_sweeps s WHERE s.id = object AND s.status = 'cancelled')
         WHEN 'refund' THEN EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'refund' AND p.object_id = object AND p.status <> 'cancelled')
         WHEN 'withdrawal' THEN NOT EXISTS (SELECT FROM otc_withdrawals w WHERE w.id = object AND w.status IN ('rejected', 'cancelled', 'failed'))
         ELSE EXISTS (SELECT FROM order_payouts p WHERE p.id = object AND p.rail = 'bank' AND p.status IN ('processing', 'completed')) END

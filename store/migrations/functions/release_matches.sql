@@ -1,5 +1,5 @@
 -- Reports whether a release has the terms of its object: a transfer, the crypto that funds a sale from a wallet in our
--- custody, which leaves its owner for a payee of shillings, a refund, or a payout of an order.
+-- custody, which leaves its owner for a payee of shillings, earned fees, a refund, or a payout of an order.
 CREATE OR REPLACE FUNCTION release_matches(r releases) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT CASE r.purpose
         WHEN 'transfer' THEN EXISTS (SELECT FROM transfers f WHERE f.id = r.object_id AND f.created_at = r.opened_at AND f.value = r.value AND f.wallet_id::text = r.source
@@ -11,6 +11,8 @@ CREATE OR REPLACE FUNCTION release_matches(r releases) RETURNS boolean LANGUAGE 
         WHEN 'funding' THEN EXISTS (SELECT FROM orders o WHERE o.id = r.object_id AND o.created_at = r.opened_at AND o.fund_wallet_id::text = r.source AND o.customer_id = r.owner_id
             AND o.customer_id = r.requester_id AND r.value >= o.fiat_amount AND NOT r.house AND NOT r.inside AND r.exempt = ''
             AND r.recipient = o.payment_method || ':' || CASE o.payment_method WHEN 'momo' THEN o.payment_phone ELSE o.beneficiary ->> 'AccountNumber' END)
+        WHEN 'fee_sweep' THEN EXISTS (SELECT FROM fee_sweeps s WHERE s.id = r.object_id AND s.created_at = r.opened_at AND s.value = r.value AND s.wallet_id::text = r.source
+            AND s.requested_by IS NOT DISTINCT FROM r.requester_id AND r.house AND r.inside AND r.recipient = 'house' AND r.exempt = 'own')
         ELSE (SELECT (t.house, t.inside, t.owner_id, t.source, t.requester_id, t.value, t.exempt, t.recipient)
                 IS NOT DISTINCT FROM (r.house, r.inside, r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.recipient)
             FROM release_terms(r.purpose, r.object_id) t)
