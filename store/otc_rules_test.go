@@ -102,6 +102,19 @@ func TestQuestionsStopTheClock(t *testing.T) {
 	}
 }
 
+// A proof is evidence of money: with one a deposit waits for an officer, however long its bank takes.
+func TestAProofKeepsADeposit(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	o := d.open(t, "100")
+	d.do(t, exchange.IntendOTCProof, o.ID, exchange.OTCStep{FileID: storetest.Proof(t, d.s, d.by, "a receipt").ID}, d.by)
+	d.wait(2 * exchange.OTCMoneyLife)
+	if o, err := d.s.LapseOTC(t.Context(), o.ID); err != nil || o.Status != exchange.OTCPending {
+		t.Errorf("it is %s (%s), %v", o.Status, o.Detail, err)
+	}
+	d.do(t, exchange.IntendOTCReject, o.ID, exchange.OTCStep{Text: "no money came"}, d.one)
+}
+
 // A line that names the deposit of another merchant is nobody else's money.
 func TestALineThatNamesAnotherMerchant(t *testing.T) {
 	t.Parallel()
