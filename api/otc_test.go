@@ -308,3 +308,35 @@ func TestOTCSettlementIsRepeated(t *testing.T) {
 		t.Errorf("it is %s, %v", n.Status, err)
 	}
 }
+
+// A draft that comes by another method leaves behind what only the first one has.
+func TestOTCDraftsChangeTheirMethod(t *testing.T) {
+	d := newDesk(t)
+	made := d.do(post, otcPath+"/draft", map[string]any{"method": "momo", "requested_asset": "KES", "fiat_amount": "100"}, d.merchant.auth(), freshKey()).want(http.StatusCreated)
+	path := made.header.Get("Location") + "/draft"
+	if made.object()["momo_phone_number"] == nil {
+		t.Error("no phone would be prompted")
+	}
+	edited := d.do(patch, path, map[string]any{"method": "bank", "bank_account_id": d.bank.ID}, d.merchant.auth()).want(http.StatusOK).object()
+	if edited["momo_phone_number"] != nil || edited["bank_account_id"] != d.bank.ID.String() {
+		t.Errorf("edited %v", edited)
+	}
+	if edited = d.do(patch, path, map[string]any{"method": "c2b"}, d.merchant.auth()).want(http.StatusOK).object(); edited["bank_account_id"] != nil {
+		t.Errorf("edited %v", edited)
+	}
+	d.do(patch, path, map[string]any{"method": "bank", "momo_phone_number": "254712345678"}, d.merchant.auth()).blames("/momo_phone_number forbidden")
+}
+
+// A deposit whose flow was lost is asked again when the flow runs: nothing is decided meanwhile.
+func TestOTCFlowIsLost(t *testing.T) {
+	d := newDesk(t)
+	o := d.do(post, otcPath, map[string]any{"method": "bank", "requested_asset": "KES", "fiat_amount": "100"}, d.merchant.auth(), freshKey()).want(http.StatusCreated).object()
+	key, path := freshKey(), otcPath+"/"+o["id"].(string)+"/cancel"
+	d.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow has ended."))
+	d.do(post, path, map[string]any{"reason": "changed my mind"}, d.merchant.auth(), key).refused(exchange.CodeUnavailable)
+	d.flows.failWith(nil)
+	d.do(post, path, map[string]any{"reason": "changed my mind"}, d.merchant.auth(), key).want(http.StatusOK)
+	d.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow has ended."))
+	d.step(d.merchant, o["id"], "cancel", map[string]any{"reason": "again"}).refused(exchange.CodeStateConflict)
+	d.flows.failWith(nil)
+}
