@@ -99,6 +99,9 @@ func (w *otcWork) confirmLine(ctx context.Context) error {
 	if err := require(id != uuid.Nil, "/statement_line_id", "required", "is required: the statement shows the payment"); err != nil {
 		return err
 	}
+	if w.d.HasMoney() && w.d.LineID == uuid.Nil {
+		return unproven("/statement_line_id", "must be left out: the money is booked by its reference, and its line is matched with it when it comes")
+	}
 	if w.d.LineID != uuid.Nil && id != w.d.LineID {
 		return unproven("/statement_line_id", "must be the line that is matched with the deposit, "+w.d.LineID.String())
 	}

@@ -115,6 +115,24 @@ func TestAProofKeepsADeposit(t *testing.T) {
 	d.do(t, exchange.IntendOTCReject, o.ID, exchange.OTCStep{Text: "no money came"}, d.one)
 }
 
+// Money that is booked by its reference takes no line from an officer, also when it is confirmed anew.
+func TestBookedMoneyTakesNoOtherLine(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	o := d.agreed(t, "100", "FT1")
+	d.off(t, d.one)
+	third := storetest.PrincipalOf(storetest.User(t, d.s, exchange.RoleOTCOfficer))
+	d.do(t, exchange.IntendOTCClaim, o.ID, exchange.OTCStep{}, third)
+	d.shown(t, d.paid("FT2", "no reference", "100"))
+	d.refuse(t, exchange.CodeInvalid, exchange.IntendOTCConfirm, o.ID, words(d.line(t, "FT2")), third)
+	d.do(t, exchange.IntendOTCConfirm, o.ID, d.typed("100", "FT1"), third)
+	if o = d.do(t, exchange.IntendOTCConfirm, o.ID, d.typed("100", "FT1"), d.two); o.Status != exchange.OTCConfirmed || o.ConfirmedBy != third.UserID {
+		t.Errorf("confirmed anew %+v", o)
+	}
+	wantBalance(t, d.s, d.bank.Ledger(), "200", "0")
+	wantBooks(t, d.s)
+}
+
 // A line that names the deposit of another merchant is nobody else's money.
 func TestALineThatNamesAnotherMerchant(t *testing.T) {
 	t.Parallel()
