@@ -28,6 +28,18 @@ func (s *server) ask(c *call, kind exchange.IntentKind, object uuid.UUID, terms 
 	return refusal
 }
 
+// forget ends the transfer that was written down beside a verb that was refused, so that nothing opens it on its own. One whose verb
+// may still be carried out stays.
+func (s *server) forget(c *call, transfer uuid.UUID, refusal error) error {
+	if refusal == nil || transfer == uuid.Nil || slices.Contains(undecided, exchange.CodeOf(refusal)) {
+		return refusal
+	}
+	if err := s.Store.RefuseIntent(c.ctx, transfer, exchange.CodeOf(refusal)); err != nil {
+		return err
+	}
+	return refusal
+}
+
 // undecided are the codes of failures after which the flow may still carry out the intent. The caller is asked to repeat the
 // request.
 var undecided = []exchange.Code{exchange.CodeUnavailable, exchange.CodeInternal, exchange.CodeRateLimited}

@@ -274,22 +274,10 @@ func (s *server) settleOTC(c *call) error {
 			return err
 		}
 	}
-	if err := s.sendOTC(c, exchange.IntendOTCSettle, id, step.Terms()); err != nil {
-		return s.withoutTransfer(c, step.TransferIntent, err)
-	}
-	return s.answerOTC(c, id)
-}
-
-// withoutTransfer ends the intent of a transfer whose settlement was refused: nothing may open it later.
-func (s *server) withoutTransfer(c *call, transfer uuid.UUID, refusal error) error {
-	code := exchange.CodeOf(refusal)
-	if transfer == uuid.Nil || slices.Contains(undecided, code) {
-		return refusal
-	}
-	if err := s.Store.RefuseIntent(c.ctx, transfer, code); err != nil {
+	if err := s.forget(c, step.TransferIntent, s.sendOTC(c, exchange.IntendOTCSettle, id, step.Terms())); err != nil {
 		return err
 	}
-	return refusal
+	return s.answerOTC(c, id)
 }
 
 // intendOTCTransfer writes down the transfer of a deposit's crypto, which is the settling officer's. The deposit's flow opens it. Its ids

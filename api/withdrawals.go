@@ -204,7 +204,7 @@ func (s *server) executeWithdrawal(c *call) error {
 			return err
 		}
 	}
-	if err := s.sendWithdrawal(c, exchange.IntendWithdrawalExecute, id, step); err != nil {
+	if err := s.forget(c, step.TransferIntent, s.sendWithdrawal(c, exchange.IntendWithdrawalExecute, id, step)); err != nil {
 		return err
 	}
 	return s.answerWithdrawal(c, id)

@@ -282,7 +282,12 @@ func TestWithdrawalsBuyCryptoByATransfer(t *testing.T) {
 		t.Errorf("requested %v", o)
 	}
 	w.verb(path, "approve", nil, w.second).want(http.StatusOK)
-	w.verb(path, "execute", nil, w.boss).refused(exchange.CodeForbidden) // an admin sends no crypto of the treasury
+	w.verb(path, "execute", nil, w.boss).refused(exchange.CodeForbidden)   // an admin sends no crypto of the treasury
+	w.verb(path, "execute", nil, w.second).refused(exchange.CodeForbidden) // who approved it; the transfer beside it is refused with it
+	var open int
+	if err := storetest.Owner(t, w.store).QueryRow(`SELECT count(*) FROM intents WHERE kind = 'transfer.open' AND refused_at IS NULL`).Scan(&open); err != nil || open != 0 {
+		t.Errorf("%d transfers may still be opened, %v", open, err)
+	}
 	if o := w.verb(path, "execute", nil, w.treasury).want(http.StatusOK).object(); o["status"] != "executing" || o["status_detail"] != "transfer" {
 		t.Errorf("executed %v", o)
 	}
