@@ -105,6 +105,7 @@ type ReleaseFacts struct {
 	Sums     ReleaseSums
 	Rule     ApprovalRule
 	Rest     DestinationRest // zero for a purpose whose destinations don't rest
+	Always   bool            // its destinations rest in our custody too
 	Least    int             // officers whatever the value, among them those that were needed at its opening
 	Known    time.Time       // when the owner first named the recipient
 	Approved int             // officers who approved its present terms and may still approve
@@ -129,7 +130,7 @@ func JudgeRelease(f ReleaseFacts) ReleaseVerdict {
 	if f.House {
 		v.Officers = max(v.Officers, 1)
 	}
-	if known := f.Known.Add(f.Rest.For); !f.Inside && f.Exempt == "" && f.Approved < 2 && f.Value.Add(f.Sums.Recipient).Cmp(f.Rest.Above) > 0 && f.Now.Before(known) {
+	if known := f.Known.Add(f.Rest.For); (f.Always || !f.Inside) && f.Exempt == "" && f.Approved < 2 && f.Value.Add(f.Sums.Recipient).Cmp(f.Rest.Above) > 0 && f.Now.Before(known) {
 		v.Until = known
 	}
 	v.Pass = f.Approved >= v.Officers && v.Until.IsZero()

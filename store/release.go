@@ -119,7 +119,7 @@ SELECT r.id, r.purpose, r.object_id, r.house, r.owner_id, coalesce(r.source, '')
     r.value||' KES' AS value, r.opened_at, r.digest, r.officers, r.rests_until, r.passed_at, release_approvals(r) AS approved, $2::timestamptz AS now,
     s.source||' KES' AS "sums.source", s.owner||' KES' AS "sums.owner", s.requester||' KES' AS "sums.requester", s.recipient||' KES' AS "sums.recipient",
     a.one_above||' KES' AS "rule.one_above", a.two_above||' KES' AS "rule.two_above", release_least(r) AS least,
-    CASE WHEN y.always THEN 0 ELSE p.rest_above END||' KES' AS "rest.above", CASE y.rests WHEN '' THEN p.rest_seconds::bigint * 1000000000 ELSE 0 END AS "rest.for", release_known(r) AS known
+    CASE WHEN y.always THEN 0 ELSE p.rest_above END||' KES' AS "rest.above", CASE y.rests WHEN '' THEN p.rest_seconds::bigint * 1000000000 ELSE 0 END AS "rest.for", y.always, release_known(r) AS known
 FROM releases r JOIN release_purposes y ON y.purpose = r.purpose JOIN approval_rules a ON a.object_type = y.rule
     CROSS JOIN release_policy p CROSS JOIN LATERAL release_sums(r, $2::timestamptz) s
 WHERE r.id = $1`

@@ -88,12 +88,31 @@ func TestBoughtCryptoAsksOfficersWhereverItGoes(t *testing.T) {
 	r := c.buys(t, "13000")
 	r.DestinationID = storetest.Destination(t, c.s, c.address(t, c.wallet.Address), c.master).ID
 	w := c.open(t, r)
-	if out := c.advance(t, w); out.Needed != 2 {
-		t.Errorf("to a wallet of the merchant it needs %d", out.Needed)
+	if out := c.advance(t, w); out.Needed != 2 || !out.RestsUntil.IsZero() {
+		t.Errorf("to a wallet of the merchant it needs %d, and rests until %s", out.Needed, out.RestsUntil)
 	}
 	if out := c.advance(t, c.open(t, c.asks(t, "10", c.phone))); out.Needed != 2 {
 		t.Errorf("after it the next one needs %d", out.Needed)
 	}
+}
+
+// A destination in our custody rests like any other: its owner may be whoever has the merchant's session.
+func TestDestinationsInOurCustodyRest(t *testing.T) {
+	t.Parallel()
+	c := newOutlet(t)
+	other := storetest.WalletOn(t, c.s, storetest.User(t, c.s, exchange.RoleCustomer), exchange.Tron)
+	r := c.buys(t, "1300")
+	r.DestinationID = c.confirm(t, c.add(t, c.address(t, other.Address), c.agent)).ID
+	w := c.open(t, r)
+	c.advance(t, w)
+	if out := c.approve(t, w, c.boss); out.Withdrawal.Detail != exchange.WaitRest || out.RestsUntil.IsZero() {
+		t.Fatalf("approved by one it is %+v", out)
+	}
+	if err := c.together(t, store.RoleFlows, `UPDATE releases SET passed_at = now() WHERE purpose = 'withdrawal' AND object_id = `+quotedID(w.ID)); sqlState(err) != "KV006" {
+		t.Errorf("before it has rested: %v", err)
+	}
+	c.approve(t, w, c.chief)
+	c.is(t, w, exchange.WithdrawalApproved, exchange.WaitExecution)
 }
 
 // A quote prices the withdrawal that used it up, and no other.

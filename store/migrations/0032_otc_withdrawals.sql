@@ -113,7 +113,7 @@ ALTER TABLE approval_tokens DROP CONSTRAINT approval_tokens_object_type_check;
 ALTER TABLE approval_tokens ADD CONSTRAINT approval_tokens_object_type CHECK (object_type IN ('transfer', 'refund', 'order', 'otc_withdrawal'));
 ALTER TABLE approvals DROP CONSTRAINT approvals_object_type_check;
 ALTER TABLE approvals ADD CONSTRAINT approvals_object_type CHECK (object_type IN ('transfer', 'refund', 'order', 'otc_withdrawal'));
-ALTER TABLE release_purposes ADD COLUMN always boolean NOT NULL DEFAULT false; -- its destination rests at any value
+ALTER TABLE release_purposes ADD COLUMN always boolean NOT NULL DEFAULT false; -- its destination rests at any value, in our custody too
 INSERT INTO release_purposes (purpose, rule, rests, always) VALUES ('withdrawal', 'transfer', '', true);
 INSERT INTO release_exemptions (exempt, why) VALUES
     ('withdrawal', 'It carries out a withdrawal, whose own release has the same value and recipient, asked the officers and counts.');

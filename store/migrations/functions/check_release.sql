@@ -37,7 +37,7 @@ BEGIN
         PERFORM FROM approval_rules WHERE object_type = plan.rule FOR SHARE;
         SELECT * INTO STRICT rest FROM release_policy;
         needed := release_officers(NEW, least(NEW.passed_at, clock_timestamp()));
-        IF plan.rests = '' AND NEW.exempt = '' AND NOT NEW.inside AND NEW.value + (SELECT s.recipient FROM release_sums(NEW, least(NEW.passed_at, clock_timestamp())) s)
+        IF plan.rests = '' AND NEW.exempt = '' AND (plan.always OR NOT NEW.inside) AND NEW.value + (SELECT s.recipient FROM release_sums(NEW, least(NEW.passed_at, clock_timestamp())) s)
                 > (CASE WHEN plan.always THEN 0 ELSE rest.rest_above END)
                 AND least(NEW.passed_at, clock_timestamp()) < make_interval(secs => rest.rest_seconds) + release_known(NEW) THEN
             needed := 2;
