@@ -91,16 +91,22 @@ func (p proposal) agree(ctx context.Context, colleague *client.Client) (uuid.UUI
 	return c.Terms.ID, colleague.Post(ctx, "/api/v1/auth/approvals/changes/"+c.ID.String()+"/confirm", "demo-confirm-"+c.ID.String(), map[string]any{"digest": c.Digest}, nil)
 }
 
-// bankAccount returns the house's account at a bank, which it opens when there is none.
-func (s *seeder) bankAccount(ctx context.Context, officer *client.Client) (uuid.UUID, error) {
+// bankOf is the house's account at a bank; uuid.Nil when there is none.
+func bankOf(ctx context.Context, officer *client.Client) (uuid.UUID, error) {
 	var known struct {
 		Accounts []account `json:"bank_accounts"`
 	}
-	if err := officer.Get(ctx, treasury+"/bank-accounts?page_id=1&page_size=1", &known); err != nil || len(known.Accounts) > 0 {
-		if err == nil {
-			return known.Accounts[0].ID, nil
-		}
+	err := officer.Get(ctx, treasury+"/bank-accounts?page_id=1&page_size=1", &known)
+	if err != nil || len(known.Accounts) == 0 {
 		return uuid.Nil, err
+	}
+	return known.Accounts[0].ID, nil
+}
+
+// bankAccount returns the house's account at a bank, which it opens when there is none.
+func (s *seeder) bankAccount(ctx context.Context, officer *client.Client) (uuid.UUID, error) {
+	if known, err := bankOf(ctx, officer); err != nil || known != uuid.Nil {
+		return known, err
 	}
 	return proposal{s.admin, treasury + "/bank-accounts", "bank account", map[string]any{
 		"bank_name": "Bank of Examples", "bank_code": "01", "branch": "Nairobi", "swift_code": "EXAMKENA", "account_name": "Kivuko Limited",

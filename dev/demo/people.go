@@ -26,6 +26,7 @@ const (
 	ExhaustedVendorEmail = "simba@kivuko.example"
 	TreasuryEmail        = "njeri@kivuko.example"
 	SecondTreasuryEmail  = "otieno@kivuko.example"
+	DeskEmail            = "wanjiku@kivuko.example" // an OTC officer
 )
 
 // People returns the demo accounts besides the first admin, vendors before their subvendors.
@@ -33,7 +34,7 @@ func People() []Person {
 	return []Person{
 		{Email: TreasuryEmail, Phone: "+254700000011", First: "Njeri", Last: "Kamau", Role: "treasury"},
 		{Email: SecondTreasuryEmail, Phone: "+254700000012", First: "Otieno", Last: "Odhiambo", Role: "treasury"},
-		{Email: "wanjiku@kivuko.example", Phone: "+254700000013", First: "Wanjiku", Last: "Mwangi", Role: "otc_officer"},
+		{Email: DeskEmail, Phone: "+254700000013", First: "Wanjiku", Last: "Mwangi", Role: "otc_officer"},
 		{Email: VendorEmail, Phone: "+254711000021", First: "Baraka", Last: "Exchange", Role: "vendor", Wallet: true},
 		{Email: ExhaustedVendorEmail, Phone: "+254711000022", First: "Simba", Last: "Forex", Role: "vendor", Wallet: true},
 		{Email: "nairobi@kivuko.example", Phone: "+254711000023", First: "Kevin", Last: "Nairobi", Role: "subvendor", Vendor: VendorEmail, Wallet: true},

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -109,6 +110,23 @@ func (s *seeder) statementFile(entries []journalEntry) ([]byte, error) {
 		{"bank_reference", "value_date", "side", "amount", "party_name"},
 	}, lines))
 	return file.Bytes(), err
+}
+
+// PaidAtBank brings in a statement of the house's bank account that shows one payment of today, which names a reference. A repeated call
+// changes nothing.
+func PaidAtBank(ctx context.Context, importer *client.Client, reference, shillings string) error {
+	bank, err := bankOf(ctx, importer)
+	if err != nil {
+		return err
+	}
+	today := time.Now().In(time.FixedZone("EAT", 3*60*60)).Format(time.DateOnly)
+	content := fmt.Sprintf("statement,S%[1]s\naccount,%[2]s\ncurrency,KES\nfrom,%[3]s\nto,%[3]s\nopening_balance,0\nclosing_balance,%[4]s\n"+
+		"bank_reference,value_date,side,amount,reference,party_name\nFT%[1]s,%[3]s,credit,%[4]s,for %[1]s,Baraka Exchange\n", reference, bankNumber, today, shillings)
+	var file account
+	if err := importer.Upload(ctx, "/api/v1/auth/files", string(exchange.FileBankStatement), "today.csv", []byte(content), &file); err != nil {
+		return err
+	}
+	return importer.Post(ctx, treasury+"/bank-statements", "paid-"+file.ID.String(), map[string]any{"bank_account_id": bank, "file_id": file.ID}, nil)
 }
 
 // credit waits until a vendor's payment is set aside, and credits it.

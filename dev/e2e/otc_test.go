@@ -10,15 +10,12 @@ import (
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
-	"kivuko/exchange"
+	"kivuko/dev/testbed"
 	"kivuko/exchange/money"
 	"kivuko/workflows"
 )
 
-const (
-	otcOfficer = "wanjiku@kivuko.example"
-	otcPath    = "/api/v1/auth/otc/deposits"
-)
+const otcPath = "/api/v1/auth/otc/deposits"
 
 // otcDeposit is an OTC deposit as its readers see it.
 type otcDeposit struct {
@@ -31,17 +28,18 @@ type otcDeposit struct {
 	Transfer  *uuid.UUID `json:"transfer_id"`
 	Proof     *string    `json:"proof_url"`
 	PayTo     *struct {
-		Number string `json:"account_number"`
+		Reference string `json:"payment_reference"`
 	} `json:"pay_to"`
 }
 
-// TestDepositsAtTheDesk has a merchant pay by bank, for shillings and for crypto, and give a draft up. Four people carry each deposit
+// TestDepositsAtTheDesk has a merchant pay by bank, for shillings and for crypto, have a deposit rejected, and give a draft up. Four people carry each deposit
 // to its end.
 func TestDepositsAtTheDesk(t *testing.T) {
 	w := openBeside(t)
 	w.rate(t, "128.755")
 	t.Run("shillings", func(t *testing.T) { depositedShillings(t, w) })
 	t.Run("crypto", func(t *testing.T) { depositedForCrypto(t, w) })
+	t.Run("rejected", func(t *testing.T) { rejectedDeposit(t, w) })
 	t.Run("given up", func(t *testing.T) { givenUpDraft(t, w) })
 	w.invariants(t)
 	w.booksAgree(t)
@@ -73,7 +71,7 @@ func (w *harness) at(t *testing.T, c *client.Client, d otcDeposit, verb string, 
 func (w *harness) depositIs(t *testing.T, id uuid.UUID, what string, is func(otcDeposit) bool) (d otcDeposit) {
 	t.Helper()
 	eventually(t, "the deposit "+what, func() error {
-		if err := w.as(t, otcOfficer).Get(t.Context(), otcPath+"/"+id.String(), &d); err != nil {
+		if err := w.as(t, demo.DeskEmail).Get(t.Context(), otcPath+"/"+id.String(), &d); err != nil {
 			return err
 		}
 		if !is(d) {
@@ -87,39 +85,16 @@ func (w *harness) depositIs(t *testing.T, id uuid.UUID, what string, is func(otc
 // shows brings in a bank's statement with one payment of shillings, by an officer who takes no other part in deposits.
 func (w *harness) shows(t *testing.T, d otcDeposit, shillings string) {
 	t.Helper()
-	today := time.Now().In(nairobi).Format(time.DateOnly)
-	content := fmt.Sprintf("statement,%s\naccount,%s\ncurrency,KES\nfrom,%[3]s\nto,%[3]s\nopening_balance,0\nclosing_balance,%[4]s\n"+
-		"bank_reference,value_date,side,amount,reference,party_name\n%[5]s,%[3]s,credit,%[4]s,for %[6]s,Baraka Exchange\n",
-		"S"+d.Reference, d.PayTo.Number, today, shillings, newReference(), d.Reference)
-	importer := w.as(t, demo.SecondTreasuryEmail)
-	var file struct {
-		ID uuid.UUID `json:"id"`
-	}
-	if err := importer.Upload(t.Context(), "/api/v1/auth/files", string(exchange.FileBankStatement), "today.csv", []byte(content), &file); err != nil {
+	if err := demo.PaidAtBank(t.Context(), w.as(t, demo.SecondTreasuryEmail), d.Reference, shillings); err != nil {
 		t.Fatal(err)
 	}
-	bank, err := w.houseBank(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := map[string]any{"bank_account_id": bank, "file_id": file.ID}
-	if err := insist(t.Context(), importer, "/api/v1/auth/treasury/bank-statements", uuid.NewString(), in, nil); err != nil {
-		t.Fatal(err)
-	}
-	w.trigger(t, "match-statements")
-}
-
-// houseBank is the house's account that merchants pay to.
-func (w *harness) houseBank(t *testing.T) (id uuid.UUID, err error) {
-	t.Helper()
-	err = w.db.QueryRowContext(t.Context(), `SELECT id FROM bank_accounts WHERE is_active ORDER BY created_at LIMIT 1`).Scan(&id)
-	return id, err
+	w.trigger(t, testbed.Matching)
 }
 
 // reviewed has the officer claim a deposit and confirm it by the line that a statement shows.
 func (w *harness) reviewed(t *testing.T, d otcDeposit, shillings string) otcDeposit {
 	t.Helper()
-	officer := w.as(t, otcOfficer)
+	officer := w.as(t, demo.DeskEmail)
 	w.shows(t, d, shillings)
 	d = w.depositIs(t, d.ID, "has its line", func(d otcDeposit) bool { return d.Line != nil })
 	w.at(t, officer, d, "claim", nil)
@@ -133,21 +108,20 @@ func depositedShillings(t *testing.T, w *harness) otcDeposit {
 	vendor := w.as(t, demo.VendorEmail)
 	d := w.payIntoDesk(t, otcPath+"/draft", map[string]any{"requested_asset": "KES", "fiat_amount": "2500"})
 	d = w.at(t, vendor, d, "submit", nil)
-	if d.PayTo == nil || d.Status != "pending" {
+	if d.PayTo == nil || d.PayTo.Reference != d.Reference || d.Status != "pending" {
 		t.Fatalf("submitted %+v", d)
 	}
-	pay := d
 	if err := vendor.Upload(t.Context(), otcPath+"/"+d.ID.String()+"/proof", "", "slip.png", redSlip(t), &d); err != nil {
 		t.Fatal(err)
 	}
 	if d.Proof == nil || !strings.HasPrefix(*d.Proof, "/otc-deposits-proof/"+d.ID.String()) {
 		t.Errorf("the proof is at %v", d.Proof)
 	}
-	w.at(t, w.as(t, otcOfficer), d, "claim", nil)
-	w.at(t, w.as(t, otcOfficer), d, "request-info", map[string]any{"info_request": "Which account paid?"})
+	w.at(t, w.as(t, demo.DeskEmail), d, "claim", nil)
+	w.at(t, w.as(t, demo.DeskEmail), d, "request-info", map[string]any{"info_request": "Which account paid?"})
 	w.at(t, vendor, d, "provide-info", map[string]any{"info_reply": "Our own"})
-	w.at(t, w.as(t, otcOfficer), d, "release", nil)
-	if d = w.reviewed(t, pay, "2500"); d.Status != "confirmed" {
+	w.at(t, w.as(t, demo.DeskEmail), d, "release", nil)
+	if d = w.reviewed(t, d, "2500"); d.Status != "confirmed" {
 		t.Fatalf("confirmed %+v", d)
 	}
 	if d = w.at(t, w.operator(t), d, "settle", nil); d.Status != "credited" {
@@ -162,7 +136,6 @@ func depositedShillings(t *testing.T, w *harness) otcDeposit {
 // depositedForCrypto has the treasury send the crypto, which another officer approves.
 func depositedForCrypto(t *testing.T, w *harness) otcDeposit {
 	n := w.tronNode()
-	w.fillCoffer(t, n, "50")
 	d := w.payIntoDesk(t, otcPath, map[string]any{"requested_asset": "USDT", "requested_network": n.Network, "fiat_amount": "1300"})
 	if d = w.reviewed(t, d, "1300"); d.Status != "confirmed" || d.Crypto == nil {
 		t.Fatalf("confirmed %+v", d)
@@ -202,12 +175,24 @@ func givenUpDraft(t *testing.T, w *harness) otcDeposit {
 	return d
 }
 
+// rejectedDeposit is one whose money never came, which the officer who claimed it rejects.
+func rejectedDeposit(t *testing.T, w *harness) otcDeposit {
+	d := w.payIntoDesk(t, otcPath, map[string]any{"requested_asset": "KES", "fiat_amount": "75"})
+	officer := w.as(t, demo.DeskEmail)
+	w.at(t, officer, d, "claim", nil)
+	if d = w.at(t, officer, d, "reject", map[string]any{"rejection_reason": "nothing came"}); d.Status != "rejected" {
+		t.Errorf("rejected %+v", d)
+	}
+	return d
+}
+
 // deposited records deposits at the desk.
 func (r *recorder) deposited(t *testing.T) {
 	w := r.harness
 	w.rate(t, "128.755")
 	for name, play := range map[string]func(*testing.T, *harness) otcDeposit{
-		"otc_deposit_shillings": depositedShillings, "otc_deposit_crypto": depositedForCrypto, "otc_deposit_given_up": givenUpDraft,
+		"otc_deposit_shillings": depositedShillings, "otc_deposit_crypto": depositedForCrypto, "otc_deposit_rejected": rejectedDeposit,
+		"otc_deposit_given_up": givenUpDraft,
 	} {
 		if r.file(name) == "" {
 			continue

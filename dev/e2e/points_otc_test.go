@@ -6,7 +6,6 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/dev/demo"
-	"kivuko/exchange/money"
 )
 
 // otcRows are those with deposits at the desk. The crypto comes on TRON.
@@ -70,7 +69,6 @@ func otcCreditedOnce(t *testing.T, w *harness, tr *trial) {
 // otcTransferred settles a deposit of crypto while the process dies.
 func otcTransferred(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.rate(t, "128.755")
-	w.fillCoffer(t, w.tronNode(), "20")
 	tr.desk = w.payIntoDesk(t, otcPath, map[string]any{"requested_asset": "USDT", "requested_network": w.tronNode().Network, "fiat_amount": "1300"})
 	tr.desk = w.reviewed(t, tr.desk, "1300")
 	arm()
@@ -85,24 +83,4 @@ func otcSoldOnce(t *testing.T, w *harness, tr *trial) {
 		t.Errorf("%d transfers pay one deposit: %v", n, err)
 	}
 	w.at(t, w.admin(t), d, "audit", nil)
-}
-
-// fillCoffer brings USDT to the treasury's wallet.
-func (w *harness) fillCoffer(t *testing.T, n demo.Node, amount string) {
-	t.Helper()
-	coffer, err := w.store.HouseWallet(t.Context(), n.Network)
-	if err != nil {
-		t.Fatal(err)
-	}
-	held, err := demo.Held(t.Context(), w.store, coffer, money.USDT)
-	if err != nil {
-		t.Fatal(err)
-	}
-	brings := money.Must(money.USDT, amount)
-	if err := n.Fund(t.Context(), coffer.Address, brings); err != nil {
-		t.Fatal(err)
-	}
-	if err := demo.Booked(t.Context(), w.store, coffer, held.Add(brings)); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -159,7 +159,6 @@ func withdrawalReservedOnce(t *testing.T, w *harness, tr *trial) {
 func withdrawalBought(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.rate(t, "128.755")
 	depositedShillings(t, w)
-	w.fillCoffer(t, w.tronNode(), "10")
 	tr.taken = w.takesOut(t, w.buysCrypto(t))
 	w.twoApprove(t, tr.taken)
 	arm()

@@ -206,6 +206,9 @@ func (s *Testbed) fill(ctx context.Context) error {
 // Statement is the schedule that reads the operator's statement. It is paused.
 const Statement = "reconcile-payments"
 
+// Matching is the schedule that matches the lines of statements with what explains them.
+const Matching = "match-statements"
+
 // hurry shortens waits of sales that are meant for operators, and keeps the pools of escrow addresses small.
 func (s *Testbed) hurry(ctx context.Context) error {
 	_, err := s.DB.ExecContext(ctx, `UPDATE refund_policy SET cool_off_seconds = 1`)
