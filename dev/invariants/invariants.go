@@ -20,6 +20,8 @@ func Rules() []Rule {
 		{"what a wallet holds is what it owes and what the house earned in it", owed},
 		{"every hold has an owner that still needs it", needed},
 		{"accounts hold what their holds say", held},
+		{"a credited deposit came once and was booked once", deposited},
+		{"a withdrawal left once when it is completed, and otherwise not", withdrawn},
 	}
 }
 
@@ -61,6 +63,7 @@ WHERE h.status = 'held' AND h.amount > 0 AND NOT (
     OR (h.object_type = 'payment_exception' AND NOT EXISTS (SELECT 1 FROM chain_payments p WHERE p.hold_id = h.id AND p.status = 'completed'))
     OR EXISTS (SELECT 1 FROM refunds r JOIN orders o ON o.id = r.order_id WHERE o.hold_id = h.id AND r.exception_id IS NULL AND r.status <> 'completed'
         AND EXISTS (SELECT 1 FROM payment_attempts a WHERE a.object_type = 'order' AND a.object_id = o.id AND a.direction = 'payout'))
+    OR EXISTS (SELECT 1 FROM otc_withdrawals o WHERE o.id = h.object_id AND o.status NOT IN ('completed', 'rejected', 'cancelled', 'failed'))
     OR EXISTS (SELECT 1 FROM refunds r WHERE r.id = h.object_id AND r.status IN ('pending', 'processing', 'needs_review'))
     OR EXISTS (SELECT 1 FROM payment_attempts p WHERE p.id = h.object_id AND p.direction = 'payout' AND p.status IN ('created', 'unknown', 'accepted')))`
 
@@ -68,6 +71,34 @@ const held = `
 SELECT a.code || ' holds ' || a.held FROM ledger_accounts a
 LEFT JOIN (SELECT account_id, sum(amount) AS sum FROM holds WHERE status = 'held' GROUP BY account_id) h ON h.account_id = a.id
 WHERE a.held <> coalesce(h.sum, 0)`
+
+// What came is one line of a statement, or a reference that two officers read, or one receipt of the operator. It left the flight once, for
+// shillings of the merchant's or for one transfer of the crypto.
+const deposited = `
+SELECT 'deposit ' || d.id || ' of ' || d.received_amount || ' came by ' || c.lines || ' lines, ' || c.words || ' words and ' || c.receipts || ' receipts, of which '
+    || c.booked || ' is booked, and ' || c.transfers || ' transfers carried it out'
+FROM otc_deposits d CROSS JOIN LATERAL (SELECT
+    (SELECT count(*) FROM bank_lines l WHERE l.object_type = 'otc_deposit' AND l.object_id = d.id AND l.status = 'matched' AND l.amount = d.received_amount) AS lines,
+    (SELECT count(DISTINCT o.officer_id) FROM otc_confirmations o WHERE o.deposit_id = d.id AND o.withdrawn_at IS NULL AND o.amount = d.received_amount) AS words,
+    (SELECT count(*) FROM collections r WHERE r.object_type = 'otc_deposit' AND r.object_id = d.id AND r.kind IN ('exact', 'over', 'under') AND r.amount = d.received_amount) AS receipts,
+    (SELECT coalesce(sum(l.amount), 0) FROM ledger_entries e JOIN ledger_lines l ON l.entry_id = e.id JOIN ledger_accounts a ON a.id = l.account_id
+        WHERE e.object_type = 'otc_deposit' AND e.object_id = d.id AND a.kind = 'orders_in_flight' AND l.amount > 0) AS booked,
+    (SELECT count(*) FROM transfers f WHERE f.id = d.transfer_id AND f.status = 'completed' AND f.amount = d.crypto_amount) AS transfers) c
+WHERE d.status IN ('credited', 'audited') AND NOT (c.booked = d.received_amount AND c.transfers = (d.asset <> 'KES')::int
+    AND CASE d.method WHEN 'bank' THEN c.receipts = 0 AND (c.lines = 1 OR c.lines = 0 AND c.words = 2) ELSE c.receipts = 1 AND c.lines = 0 END)`
+
+// What left is one payout of the operator's, one payment at a bank, or one transfer of the crypto, of exactly the amount. Crypto that was sold
+// came to the house once before.
+const withdrawn = `
+SELECT 'withdrawal ' || w.id || ' is ' || w.status || ', and ' || c.times || ' times ' || c.paid || ' of ' || w.payout_amount || ' left, for which ' || c.came || ' came'
+FROM otc_withdrawals w CROSS JOIN LATERAL (SELECT count(*) AS times, coalesce(sum(amount), 0) AS paid,
+    (SELECT coalesce(sum(p.amount), 0) FROM chain_payments p WHERE p.purpose = 'withdrawal' AND p.object_id = w.id AND p.status = 'completed') AS came
+    FROM (SELECT a.amount FROM payment_attempts a WHERE a.withdrawal_id = w.id AND a.direction = 'payout' AND a.status = 'succeeded' AND w.method = 'momo'
+        UNION ALL SELECT -l.amount FROM ledger_entries e JOIN ledger_lines l ON l.entry_id = e.id JOIN ledger_accounts a ON a.id = l.account_id
+            WHERE e.object_type = 'otc_withdrawal' AND e.object_id = w.id AND a.kind = 'bank'
+        UNION ALL SELECT f.amount FROM transfers f JOIN intents i ON i.object_id = f.id WHERE i.id = w.transfer_intent_id AND f.status = 'completed') s) c
+WHERE w.status = 'completed' AND NOT (c.times = 1 AND c.paid = w.payout_amount AND c.came = CASE w.source_asset WHEN 'KES' THEN 0 ELSE w.source_amount END)
+    OR w.status IN ('rejected', 'cancelled', 'failed') AND c.times > 0`
 
 // Broken lists the places where a rule is broken.
 func (r Rule) Broken(ctx context.Context, db *sql.DB) ([]string, error) {
