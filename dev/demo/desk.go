@@ -35,7 +35,6 @@ const (
 	ratesPath    = "/api/v1/auth/pricing/fx-rates"
 	changesPath  = "/api/v1/auth/approvals/changes/"
 	walletsPath  = "/api/v1/auth/wallets?page_id=1&page_size=1"
-	otcOffice    = "wanjiku@kivuko.example"
 	merchantName = "Baraka Exchange"
 )
 
@@ -70,7 +69,7 @@ func Desk(ctx context.Context, w Stack) error {
 
 func (d *desk) logIn(ctx context.Context) (err error) {
 	for email, c := range map[string]**client.Client{
-		VendorEmail: &d.merchant, otcOffice: &d.officer, TreasuryEmail: &d.treasury, SecondTreasuryEmail: &d.colleague,
+		VendorEmail: &d.merchant, DeskEmail: &d.officer, TreasuryEmail: &d.treasury, SecondTreasuryEmail: &d.colleague,
 	} {
 		if *c, err = d.caller().Login(ctx, email, Password); err != nil {
 			return err
