@@ -126,6 +126,6 @@ func (w Withdrawal) Decidable() bool {
 func WithdrawalDetails() []string {
 	return []string{
 		WaitNothing, WaitScreening, WaitApproval, WaitSecond, WaitRest, WaitExecution, WaitShillings, WaitCollection, WaitPayout, WaitFloat, WaitSuspended, WaitPayeeDay,
-		WaitFrozen, WaitBank, WaitBankSecond, WaitTransfer, WaitInventory, WaitOperator, DetailHit, DetailRejected, DetailCancelled, DetailUnexecuted, DetailReleased, DetailKept,
+		WaitFrozen, WaitBank, WaitBankSecond, WaitTransfer, WaitInventory, WaitOperator, DetailHit, DetailRejected, DetailCancelled, DetailUnexecuted, DetailInactive, DetailReleased, DetailKept,
 	}
 }

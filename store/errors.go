@@ -9,6 +9,9 @@ import (
 	"kivuko/store/pg"
 )
 
+// partyGone is the message of a refusal with the cause exchange.ErrInactive.
+const partyGone = "An account that takes part is switched off, or its destination was removed."
+
 // The codes of our own triggers that a caller learns of. The others, KV002 (a row that never changes) and KV003 (an
 // unbalanced entry), mean a bug.
 const (
@@ -54,7 +57,7 @@ func translate(err error, what string) error {
 	case pe.Code == codeFrozen:
 		return exchange.Wrap(exchange.CodeSuspended, errors.Join(exchange.ErrFrozen, pe), "Outgoing payments are frozen.")
 	case pe.Code == codeInactive:
-		return exchange.Wrap(exchange.CodeStateConflict, errors.Join(exchange.ErrInactive, pe), "An account that takes part is switched off.")
+		return exchange.Wrap(exchange.CodeStateConflict, errors.Join(exchange.ErrInactive, pe), partyGone)
 	case pe.Code == codeCollar:
 		return exchange.Wrap(exchange.CodeStateConflict, pe, "The offer's rate is too far from the market's.")
 	case pe.Code == codeFeeTie:

@@ -31,7 +31,7 @@ var orderReads = map[string]string{
 	"rounding_amount":    `o.rounding_amount||' KES' AS "price.rounding"`,
 	"fee_amount":         `o.fee_amount||' KES' AS "price.fee"`,
 	"pricing_profile_id": `o.pricing_profile_id AS profile_id`,
-	"network_fee":        `(SELECT coalesce(sum(p.fee), 0) FROM chain_payments p WHERE p.object_id = o.id AND p.purpose IN ('order', 'funding'))||' '||o.network AS network_fee`,
+	"network_fee":        `(SELECT coalesce(sum(p.fee), 0) FROM chain_payments p WHERE p.object_id = o.id AND p.purpose IN ('order', 'funding', 'sweep'))||' '||o.network AS network_fee`,
 	"asked_amount":       `o.asked_amount||' '||o.asset AS asked_amount`,
 	"other_deposit_id":   `o.other_deposit_id AS "other.id"`,
 	"other_tx":           `coalesce((SELECT d.tx_id FROM chain_deposits d WHERE d.id = o.other_deposit_id), '') AS "other.tx_id"`,

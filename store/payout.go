@@ -115,7 +115,7 @@ func (s *Store) BeginPayout(ctx context.Context, of exchange.MomoObject, a excha
 }
 
 // mayLeave lets the release of an object pass for one payout. CodeForbidden with the cause ErrOfficers when more officers have to
-// approve.
+// approve; CodeStateConflict with the cause ErrInactive where no officer could help, because nothing more begins for the withdrawal.
 func (t unitTx) mayLeave(ctx context.Context, of exchange.MomoObject) error {
 	purpose := exchange.ReleasePayout
 	switch of.Type {
@@ -128,6 +128,15 @@ func (t unitTx) mayLeave(ctx context.Context, of exchange.MomoObject) error {
 	v, err := t.releaseOwed(ctx, purpose, of.ID)
 	if err != nil || v.Pass {
 		return err
+	}
+	if of.Type == exchange.MomoWithdrawal {
+		var gone bool
+		if err := t.Get(ctx, &gone, withdrawalPartyGone, of.ID); err != nil {
+			return err
+		}
+		if gone {
+			return exchange.Wrap(exchange.CodeStateConflict, exchange.ErrInactive, partyGone)
+		}
 	}
 	return exchange.Wrap(exchange.CodeForbidden, exchange.ErrOfficers, "The payout needs the decision of another officer.")
 }

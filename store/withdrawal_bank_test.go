@@ -183,3 +183,24 @@ func TestWithdrawalsAtABankWait(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A merchant that removes a destination stops what has not begun: one that waits for officers is cancelled, and one that was executed is not
+// paid.
+func TestNothingBeginsToRemovedDestinations(t *testing.T) {
+	t.Parallel()
+	c := newOutlet(t)
+	waits, byPhone, atBank := c.open(t, c.asks(t, "100", c.phone)), c.executed(t, c.asks(t, "200", c.phone)), c.executed(t, c.asks(t, "300", c.account))
+	for _, d := range []exchange.Destination{c.phone, c.account} {
+		if _, err := c.remove(t, d, c.master); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := c.advance(t, waits); out.Withdrawal.Status != exchange.WithdrawalCancelled || out.Withdrawal.Detail != exchange.DetailInactive {
+		t.Errorf("what waits is %s, %s", out.Withdrawal.Status, out.Withdrawal.Detail)
+	}
+	if stopped, err := c.s.PayoutStopped(t.Context(), exchange.WithdrawalObject(byPhone.ID), "daraja"); err != nil || !stopped {
+		t.Errorf("the payout to a phone goes on: %t, %v", stopped, err)
+	}
+	_, err := c.s.BeginWithdrawalBank(t.Context(), atBank.ID)
+	wantFault(t, err, exchange.CodeStateConflict)
+}
