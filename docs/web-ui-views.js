@@ -16,8 +16,8 @@
     ["Waits for mobile money", "ExecutionStatus = 'Running' AND KivukoWaitingFor = 'momo'"],
     ["Open purchases", "ExecutionStatus = 'Running' AND WorkflowType = 'OnRamp'"],
     ["Open sales", "ExecutionStatus = 'Running' AND WorkflowType = 'OffRamp'"],
-    ["Open deposits of the desk", "ExecutionStatus = 'Running' AND WorkflowType = 'OTCDeposit'"],
-    ["Open withdrawals of the desk", "ExecutionStatus = 'Running' AND WorkflowType = 'OTCWithdrawal'"],
+    ["Open deposits at the OTC desk", "ExecutionStatus = 'Running' AND WorkflowType = 'OTCDeposit'"],
+    ["Open withdrawals at the OTC desk", "ExecutionStatus = 'Running' AND WorkflowType = 'OTCWithdrawal'"],
     ["Open transfers", "ExecutionStatus = 'Running' AND WorkflowType = 'Transfer'"],
     ["Failed, which no flow should be", "ExecutionStatus IN ('Failed', 'TimedOut', 'Terminated')"],
   ];

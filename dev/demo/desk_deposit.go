@@ -121,16 +121,16 @@ func (d *desk) depositIsBooked(ctx context.Context, path string, o deskDeposit, 
 	say("Baraka's statement has it once: KES %s came, the balance is KES %s", lines[0].Credit, lines[0].Balance)
 	var trail struct {
 		Audit []struct {
-			ActorID *uuid.UUID `json:"actor_id"`
+			Actor string `json:"actor"`
 		} `json:"audit"`
 	}
 	if err := d.admin.Get(ctx, path+"/audit-trail", &trail); err != nil {
 		return err
 	}
-	people := map[uuid.UUID]bool{}
+	people := map[string]bool{}
 	for _, a := range trail.Audit {
-		if a.ActorID != nil {
-			people[*a.ActorID] = true
+		if who, human := strings.CutPrefix(a.Actor, "user:"); human {
+			people[who] = true
 		}
 	}
 	say("its audit trail has %d records, by %d people: GET /otc/deposits/%s/audit-trail", len(trail.Audit), len(people), o.ID)

@@ -145,11 +145,11 @@ func (d *desk) request(ctx context.Context, j job, to, source uuid.UUID) (o desk
 
 // withdrawalWords describes each state of a withdrawal.
 var withdrawalWords = map[string]string{
-	"requested/screening":               "its destination is looked at",
+	"requested/screening":               "its destination is checked",
 	"pending_approval/approval":         "waiting for an officer",
 	"pending_approval/second_approval":  "waiting for another officer",
 	"pending_approval/destination_rest": "waiting until the destination has rested",
-	"approved/execution":                "approved, and the destination has rested; another officer executes it",
+	"approved/execution":                "the destination has rested; another officer executes it",
 	"executing/shillings":               "the treasury's shillings for it are held",
 	"executing/collection":              "the USDT go from the merchant's wallet to the treasury; waiting until the block is final",
 	"executing/payout":                  "the USDT are final, and sold",
@@ -196,8 +196,9 @@ func (d *desk) withdrawalIsPaid(ctx context.Context, j job, o deskWithdrawal) er
 	if err != nil {
 		return err
 	}
-	for _, l := range lines {
-		j.say("Baraka's statement: credit KES %s, debit KES %s, balance KES %s", l.Credit, l.Debit, l.Balance)
+	if len(lines) != 2 || lines[0].Credit != o.Payout || lines[1].Debit != o.Payout {
+		return fmt.Errorf("the merchant's statement has %+v, not KES %s once in and once out", lines, o.Payout)
 	}
+	j.say("Baraka's statement has it once: KES %s came for the USDT and went to the phone, the balance is KES %s", o.Payout, lines[1].Balance)
 	return nil
 }
