@@ -28,6 +28,7 @@ type AttemptStore interface {
 	Collectable(ctx context.Context, of exchange.MomoObject) (exchange.Collectable, error)
 	SetCollectionDetail(ctx context.Context, of exchange.MomoObject, detail string) error
 	BeginCollection(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (stored exchange.PaymentAttempt, created bool, err error)
+	StopAwaiting(ctx context.Context, of exchange.MomoObject) error
 	Attempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAttempt, error)
 	RecordSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.PaymentAttempt, error)
 	RecordFailure(ctx context.Context, id uuid.UUID, o exchange.Observation) (exchange.PaymentAttempt, error)
@@ -110,6 +111,23 @@ func (m *Momo) PromptPayer(ctx context.Context, in PromptInput) (Submitted, erro
 		return Submitted{}, Failure(ctx, err)
 	}
 	return s, Failure(ctx, m.Store.SetCollectionDetail(ctx, of, waitsFor(s)))
+}
+
+// AwaitPayer stores that a payer may pay our number by hand, under the reference of an object. Nothing is sent.
+func (m *Momo) AwaitPayer(ctx context.Context, in PromptInput) (Submitted, error) {
+	of := in.of()
+	a, _, err := m.Store.BeginCollection(ctx, of, exchange.PaymentAttempt{ID: CollectionID(of.ID, in.N), Provider: m.Provider, WorkflowID: in.Home})
+	return Submitted{AttemptID: a.ID, State: exchange.Accepted}, Failure(ctx, err)
+}
+
+// StopInput names an object that takes no payment by hand any more.
+type StopInput struct {
+	Object exchange.MomoObject `json:"object"`
+}
+
+// StopAwaiting ends the wait for payments by hand. What comes nevertheless is late money.
+func (m *Momo) StopAwaiting(ctx context.Context, in StopInput) error {
+	return Failure(ctx, m.Store.StopAwaiting(ctx, in.Object))
 }
 
 // send sends a prompt, unless its time is over.

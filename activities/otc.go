@@ -16,6 +16,8 @@ type OTCStore interface {
 	OpenOTC(ctx context.Context, a exchange.Asked) (exchange.OTCDeposit, error)
 	StepOTC(ctx context.Context, id uuid.UUID, a exchange.Asked) (exchange.OTCDeposit, error)
 	LapseOTC(ctx context.Context, id uuid.UUID) (exchange.OTCDeposit, error)
+	CreditOTC(ctx context.Context, id uuid.UUID) (exchange.OTCDeposit, error)
+	Collections(ctx context.Context, of exchange.MomoObject) ([]exchange.PaymentAttempt, error)
 	FollowOTCTransfer(ctx context.Context, id uuid.UUID) (exchange.OTCDeposit, exchange.OTCTransfer, error)
 	RefuseOTCTransfer(ctx context.Context, id uuid.UUID, why exchange.Code) (exchange.OTCDeposit, error)
 }
@@ -30,6 +32,10 @@ type OTCState struct {
 	Detail    string             `json:"detail,omitempty"`
 	Due       time.Time          `json:"due,omitzero"` // when something happens to it by time
 	Version   int64              `json:"version"`
+	// Collects is the method by which mobile money of it may still come, and Expires when it is waited for no longer.
+	Collects exchange.OTCMethod `json:"collects,omitempty"`
+	Expires  time.Time          `json:"expires,omitzero"`
+	Credit   bool               `json:"credit,omitempty"` // the flow credits it
 }
 
 // OpenedOTC is a deposit as it was created: what the flow shows of it.
@@ -78,6 +84,23 @@ func (a *OTC) LapseOTC(ctx context.Context, in OTCInput) (OTCState, error) {
 	return otcState(d), Failure(ctx, err)
 }
 
+// CreditOTC credits shillings that came by mobile money and needed no officer.
+func (a *OTC) CreditOTC(ctx context.Context, in OTCInput) (OTCState, error) {
+	d, err := a.Store.CreditOTC(ctx, in.DepositID)
+	return otcState(d), Failure(ctx, err)
+}
+
+// OTCPrompts is how many prompts for a deposit were stored.
+type OTCPrompts struct {
+	Prompts int `json:"prompts,omitempty"`
+}
+
+// Prompts counts the prompts that an earlier run of the flow stored.
+func (a *OTC) Prompts(ctx context.Context, in OTCInput) (OTCPrompts, error) {
+	all, err := a.Store.Collections(ctx, exchange.DepositObject(in.DepositID))
+	return OTCPrompts{Prompts: len(all)}, Failure(ctx, err)
+}
+
 // OTCSettlement is where the transfer of a deposit's crypto is.
 type OTCSettlement struct {
 	OTCState
@@ -109,5 +132,9 @@ func (a *OTC) RefuseTransfer(ctx context.Context, in RefusedTransferInput) (OTCS
 }
 
 func otcState(d exchange.OTCDeposit) OTCState {
-	return OTCState{DepositID: d.ID, Status: d.Status, Detail: d.Detail, Due: d.Due(), Version: d.Version}
+	s := OTCState{DepositID: d.ID, Status: d.Status, Detail: d.Detail, Due: d.Due(), Version: d.Version, Collects: d.Collects(), Credit: d.SettlesItself()}
+	if s.Collects != "" {
+		s.Expires = d.ExpiresAt
+	}
+	return s
 }

@@ -15,11 +15,13 @@ const (
 	MomoRefund MomoObjectType = "refund" // of a collection
 	// A withdrawal of a merchant owes it.
 	MomoWithdrawal MomoObjectType = "otc_withdrawal"
+	// A deposit of a merchant wants it.
+	MomoDeposit MomoObjectType = "otc_deposit"
 )
 
 // MomoObjectTypes lists the types.
 func MomoObjectTypes() []MomoObjectType {
-	return []MomoObjectType{MomoOrder, MomoRefund, MomoWithdrawal}
+	return []MomoObjectType{MomoOrder, MomoRefund, MomoWithdrawal, MomoDeposit}
 }
 
 // MomoObject is an object that wants or owes mobile money. The same rules apply to the collections of all of them, and to
@@ -40,6 +42,9 @@ func WithdrawalObject(withdrawal uuid.UUID) MomoObject {
 	return MomoObject{Type: MomoWithdrawal, ID: withdrawal}
 }
 
+// DepositObject is an OTC deposit, as an object of collections.
+func DepositObject(deposit uuid.UUID) MomoObject { return MomoObject{Type: MomoDeposit, ID: deposit} }
+
 // OrderID is the id of an order; zero for another object.
 func (o MomoObject) OrderID() uuid.UUID { return o.only(MomoOrder) }
 
@@ -48,6 +53,9 @@ func (o MomoObject) RefundID() uuid.UUID { return o.only(MomoRefund) }
 
 // WithdrawalID is the id of a withdrawal; zero for another object.
 func (o MomoObject) WithdrawalID() uuid.UUID { return o.only(MomoWithdrawal) }
+
+// DepositID is the id of an OTC deposit; zero for another object.
+func (o MomoObject) DepositID() uuid.UUID { return o.only(MomoDeposit) }
 
 func (o MomoObject) only(t MomoObjectType) uuid.UUID {
 	if o.Type != t {
@@ -66,6 +74,10 @@ type Collectable struct {
 	Detail    string // what it waits for
 	// Waits is false when it takes no payment: it is paid or has ended. Money that comes then is late.
 	Waits bool
+	// Any is true when it takes whatever amount comes, and prices it then. Otherwise it takes Amount.
+	Any bool
+	// ByHand is true when nobody is prompted: the payer pays our number under the reference.
+	ByHand bool
 }
 
 // Payable is what an object owes by mobile money.

@@ -179,8 +179,8 @@ func (d OTCDeposit) QuoteHolds(received money.Amount, value, day time.Time) bool
 }
 
 // Due is when something happens to the deposit by time: the end of a lease, of a quote that was not submitted, of a draft, or of the wait
-// for money. Zero when nothing does. A momo deposit ends by the operator's proof, which its prompts bring, and one with a proof of its
-// payment by an officer: a proof is evidence of money.
+// for money. Zero when nothing does. Mobile money that may be on its way is waited for longer. One with a proof of its payment
+// ends by an officer: a proof is evidence of money, but not of a prompt, about which the operator knows.
 func (d OTCDeposit) Due() time.Time {
 	switch d.Status {
 	case OTCDraft:
@@ -193,12 +193,25 @@ func (d OTCDeposit) Due() time.Time {
 	case OTCClaimed:
 		return d.ClaimEndsAt
 	case OTCPending, OTCAssigned:
-		if !d.HasMoney() && d.Method != OTCByMomo && d.ProofID == uuid.Nil {
+		if !d.HasMoney() && (d.ProofID == uuid.Nil || d.Method == OTCByMomo) {
 			return d.ExpiresAt
 		}
 	case OTCInfo, OTCHold, OTCConfirmed, OTCSettling, OTCCredited, OTCAudited, OTCRejected, OTCCancelled, OTCExpired:
 	}
 	return time.Time{}
+}
+
+// Collects is the method by which mobile money of the deposit may still come; empty for none.
+func (d OTCDeposit) Collects() OTCMethod {
+	if d.Method == OTCByBank || !d.Status.TakesMoney() || d.HasMoney() {
+		return ""
+	}
+	return d.Method
+}
+
+// SettlesItself reports whether the flow credits the deposit: shillings by mobile money that needed no officer.
+func (d OTCDeposit) SettlesItself() bool {
+	return d.Status == OTCConfirmed && d.Method != OTCByBank && !d.Sells() && d.ConfirmedBy == uuid.Nil
 }
 
 // OTCTransfer is what the flow of a deposit needs to know of the transfer that pays its crypto.

@@ -108,7 +108,7 @@ const (
 // OTCDetails lists what an OTC deposit may wait for, and why it ended.
 func OTCDetails() []string {
 	return []string{
-		WaitNothing, WaitSubmit, WaitPrompt, WaitMoney, WaitReview, WaitSecond, WaitAnswer, WaitRequote, WaitSettle, WaitInventory, WaitTransfer, WaitAudit, WaitOperator,
+		WaitNothing, WaitSubmit, WaitPrompt, WaitPayment, WaitRetry, WaitOutcome, WaitReceipt, WaitMoney, WaitReview, WaitSecond, WaitAnswer, WaitRequote, WaitSettle, WaitInventory, WaitTransfer, WaitAudit, WaitOperator,
 		DetailNoMoney, DetailStale, DetailQuoteEnd, DetailReturned, DetailUnpaid, DetailCancelled, DetailRejected,
 	}
 }

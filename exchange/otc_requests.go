@@ -181,6 +181,6 @@ func (c *checker) confirmation(r OTCStep) {
 		return
 	}
 	typed := BankReference(r.Reference)
-	c.rule(typed != "" && len(typed) <= MaxStatementReference, "/bank_reference", "required", "or statement_line_id is required, in at most 64 letters and digits")
+	c.rule(len(typed) <= MaxStatementReference, "/bank_reference", "too_long", "must have at most 64 letters and digits")
 	c.rule(typed == BankReference(r.ReferenceAgain), "/bank_reference_again", "mismatch", "must be the same reference, typed again")
 }

@@ -39,7 +39,8 @@ type collectionType struct {
 }
 
 var collectionTypes = map[exchange.MomoObjectType]collectionType{
-	exchange.MomoOrder: {owner: ownerOfOrder, read: readOrderCollectable, lock: lockOrderCollection},
+	exchange.MomoOrder:   {owner: ownerOfOrder, read: readOrderCollectable, lock: lockOrderCollection},
+	exchange.MomoDeposit: {owner: merchantOfDeposit, read: readDepositCollectable, lock: lockDepositCollection},
 }
 
 func collectionTypeOf(of exchange.MomoObject) (collectionType, error) {

@@ -102,6 +102,9 @@ func (ar *arrival) recall(ctx context.Context) error {
 // book classifies the payment and applies the policy.
 func (ar *arrival) book(ctx context.Context) error {
 	want := ar.x.wants()
+	if want.Any {
+		want.Amount = ar.money
+	}
 	var paid bool
 	if err := ar.t.Get(ctx, &paid, paidBefore, want.Object.Type, want.Object.ID); err != nil {
 		return err
@@ -287,7 +290,7 @@ func (ar *arrival) owner() uuid.UUID {
 
 func (ar *arrival) exception(kind exchange.ExceptionKind, amount money.Amount) exchange.PaymentException {
 	return exchange.PaymentException{
-		Kind: kind, OrderID: ar.x.order().ID, AttemptID: ar.out.Attempt.ID, Receipt: ar.obs.Receipt, Amount: amount,
+		Kind: kind, OrderID: ar.x.order().ID, AttemptID: ar.out.Attempt.ID, DepositID: ar.out.Attempt.Object.DepositID(), Receipt: ar.obs.Receipt, Amount: amount,
 	}
 }
 

@@ -72,6 +72,10 @@ func (s *Store) BeginCollection(ctx context.Context, of exchange.MomoObject, a e
 		if !want.Waits {
 			return begun{}, none, exchange.Errorf(exchange.CodeStateConflict, "The %s is %s and can't take a payment.", of.Type, want.Status)
 		}
+		if want.ByHand {
+			awaited, err := t.awaitPayer(ctx, x, a)
+			return begun{awaited, true}, none, err
+		}
 		n, err := t.prompts(ctx, a.Phone)
 		if err != nil {
 			return begun{}, none, err

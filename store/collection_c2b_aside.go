@@ -12,11 +12,12 @@ import (
 	"kivuko/exchange"
 )
 
-// A payment is stray when no unpaid attempt has its reference. A failed attempt may still be paid late, and its flow
-// is signalled for that; the payment becomes stray only after the given time.
+// A payment is stray when no unpaid attempt has its reference, and no deposit that its flow is only about to wait for. A failed attempt
+// may still be paid late, and its flow is signalled for that; the payment becomes stray only after the given time.
 const readStray = `SELECT id FROM c2b_payments p WHERE status = 'unmatched' AND exception_id IS NULL AND listed_at IS NOT NULL
 AND (paid_at < $1 OR NOT EXISTS (SELECT FROM payment_attempts a WHERE a.direction = 'collection' AND a.reference = p.reference AND a.reference <> ''
-    AND a.status <> 'succeeded'))
+    AND a.status <> 'succeeded') AND NOT EXISTS (SELECT FROM otc_deposits d WHERE d.payment_reference = p.reference AND d.method IN ('momo', 'c2b') AND d.received_at IS NULL
+    AND d.status IN ('pending', 'assigned', 'claimed', 'info_required', 'on_hold')))
 ORDER BY paid_at, id LIMIT $2`
 
 // StrayPayments are the payments of the provider's statement that no attempt waits for, oldest first: those without an
@@ -46,7 +47,7 @@ func (s *Store) OpenUnmatched(ctx context.Context, id uuid.UUID) (exchange.C2BPa
 		if p.ListedAt.IsZero() {
 			return p, none, exchange.Errorf(exchange.CodeStateConflict, "The mobile money operator's statement does not list the payment yet.")
 		}
-		x, err := t.openException(ctx, uuid.Nil, exchange.PaymentException{Kind: exchange.ExcUnmatched, Receipt: p.Receipt, Amount: p.Amount})
+		x, err := t.openStray(ctx, p)
 		if err != nil {
 			return p, none, err
 		}
@@ -63,6 +64,22 @@ func (s *Store) OpenUnmatched(ctx context.Context, id uuid.UUID) (exchange.C2BPa
 			},
 		}}}, nil
 	})
+}
+
+const depositOfReference = `
+SELECT d.id, d.merchant_id, a.id AS attempt_id FROM otc_deposits d JOIN payment_attempts a ON a.deposit_id = d.id WHERE d.payment_reference = $1 ORDER BY a.created_at DESC LIMIT 1`
+
+// openStray opens the exception of a payment that fits nothing. One that names a deposit is late, for its merchant.
+func (t unitTx) openStray(ctx context.Context, p exchange.C2BPayment) (exchange.PaymentException, error) {
+	x := exchange.PaymentException{Kind: exchange.ExcUnmatched, Receipt: p.Receipt, Amount: p.Amount}
+	d, found, err := readFound[struct{ ID, MerchantID, AttemptID uuid.UUID }](ctx, t, depositOfReference, p.Reference)
+	if err != nil {
+		return x, err
+	}
+	if found {
+		x.Kind, x.DepositID, x.AttemptID = exchange.ExcLate, d.ID, d.AttemptID
+	}
+	return t.openException(ctx, d.MerchantID, x)
 }
 
 const countUnlisted = `SELECT count(*) FROM c2b_payments WHERE listed_at IS NULL AND paid_at >= $1 AND paid_at < $2`

@@ -175,6 +175,9 @@ const otherReference = `SELECT EXISTS (SELECT FROM otc_deposits WHERE bank_refer
 // sayFirst keeps the words of the officer who holds the deposit, until another officer has said the same.
 func (w *otcWork) sayFirst(ctx context.Context) error {
 	bank, reference := w.step.BankID, exchange.BankReference(w.step.Reference)
+	if err := require(reference != "", "/bank_reference", "required", "or statement_line_id is required"); err != nil {
+		return err
+	}
 	if bank == uuid.Nil {
 		bank = w.d.BankID
 	}

@@ -131,9 +131,13 @@ func (w *otcWork) giveBack(ctx context.Context) error {
 	if !w.d.HasMoney() {
 		return nil
 	}
-	_, err := w.openException(ctx, w.d.MerchantID, exchange.PaymentException{
-		Kind: exchange.ExcUnmatched, DepositID: w.d.ID, Receipt: "otc_deposit:" + w.d.ID.String(), Amount: w.d.Received,
-	})
+	x := exchange.PaymentException{Kind: exchange.ExcUnmatched, DepositID: w.d.ID, Receipt: "otc_deposit:" + w.d.ID.String(), Amount: w.d.Received}
+	if w.d.MomoReceipt != "" {
+		if err := w.Get(ctx, &x.AttemptID, readCollection, w.d.MomoReceipt); err != nil {
+			return err
+		}
+	}
+	_, err := w.openException(ctx, w.d.MerchantID, x)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,13 @@ func cancelOTC(ctx context.Context, w *otcWork) error {
 	if w.d.HasMoney() && w.d.Status != exchange.OTCInfo {
 		return exchange.Errorf(exchange.CodeStateConflict, "Money of the deposit has come. An officer has to decide about it.")
 	}
+	if w.d.Collects() != "" {
+		if may, err := w.mayBePaid(ctx); err != nil {
+			return err
+		} else if may {
+			return exchange.Errorf(exchange.CodeStateConflict, "The deposit may be paid at this moment. Cancel it when the prompt has ended.")
+		}
+	}
 	return w.end(ctx, exchange.OTCCancelled, exchange.DetailCancelled)
 }
 

@@ -187,11 +187,16 @@ func (w *otcWork) waitsFor() string {
 }
 
 // LapseOTC does what is due by time: it ends a lease, a quote that was not submitted, a draft, and a deposit without money. What is not
-// due stays as it is. A momo deposit ends only by the operator's proof, which its flow brings.
+// due stays as it is, and so does a deposit while mobile money of it may be on its way.
 func (s *Store) LapseOTC(ctx context.Context, id uuid.UUID) (exchange.OTCDeposit, error) {
 	return s.workOTC(ctx, id, func(ctx context.Context, w *otcWork) error {
 		if due := w.d.Due(); due.IsZero() || w.now.Before(due) {
 			return nil
+		}
+		if w.d.Collects() != "" && w.d.Status.WaitsForOfficer() {
+			if may, err := w.mayBePaid(ctx); err != nil || may {
+				return err
+			}
 		}
 		switch {
 		case w.d.Status == exchange.OTCClaimed:
@@ -203,5 +208,25 @@ func (s *Store) LapseOTC(ctx context.Context, id uuid.UUID) (exchange.OTCDeposit
 			return w.move(ctx, exchange.OTCExpired, exchange.DetailStale)
 		}
 		return w.move(ctx, exchange.OTCExpired, exchange.DetailNoMoney)
+	})
+}
+
+const depositMayBePaid = `SELECT deposit_may_be_paid(d, $2) FROM otc_deposits d WHERE d.id = $1`
+
+// mayBePaid reports whether mobile money of the deposit may be on its way.
+func (w *otcWork) mayBePaid(ctx context.Context) (may bool, err error) {
+	return may, w.Get(ctx, &may, depositMayBePaid, w.d.ID, w.now)
+}
+
+// CreditOTC credits shillings that came by mobile money and needed no officer. Any other deposit stays as it is.
+func (s *Store) CreditOTC(ctx context.Context, id uuid.UUID) (exchange.OTCDeposit, error) {
+	return s.workOTC(ctx, id, func(ctx context.Context, w *otcWork) error {
+		if !w.d.SettlesItself() {
+			return nil
+		}
+		if automatic, err := w.automatic(ctx); err != nil || w.d.Received.Cmp(automatic) > 0 {
+			return err // the limit is lower by now: a treasury officer settles it
+		}
+		return w.creditShillings(ctx)
 	})
 }

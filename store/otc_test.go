@@ -18,6 +18,7 @@ import (
 // otcDesk is a store with a merchant, two OTC officers, two treasury officers and an admin, whose clock a test moves.
 type otcDesk struct {
 	s                     *store.Store
+	momo                  *store.Store  // with the rights of the mobile money worker
 	clock                 *atomic.Int64 // Unix milliseconds
 	merchant              exchange.User
 	by                    exchange.Principal // the merchant
@@ -30,7 +31,8 @@ func newOTC(t *testing.T) otcDesk {
 	t.Helper()
 	d := otcDesk{clock: &atomic.Int64{}}
 	d.clock.Store(time.Now().UnixMilli())
-	d.s = storetest.Open(t, storetest.URL(t), store.Options{Now: func() time.Time { return time.UnixMilli(d.clock.Load()) }})
+	dsn, o := storetest.URL(t), store.Options{Now: func() time.Time { return time.UnixMilli(d.clock.Load()) }}
+	d.s, d.momo = storetest.Open(t, dsn, o), storetest.OpenAs(t, dsn, store.RoleMomo, o)
 	who := func(r exchange.Role) exchange.Principal { return storetest.PrincipalOf(storetest.User(t, d.s, r)) }
 	d.merchant = storetest.User(t, d.s, exchange.RoleVendor)
 	d.by, d.one, d.two = storetest.PrincipalOf(d.merchant), who(exchange.RoleOTCOfficer), who(exchange.RoleOTCOfficer)

@@ -158,7 +158,7 @@ reconciliation_differences  ru    riu    rl    riu    rl      -         -
 reconciliation_items        r     ri     r     ri     r       -         -
 reserve_reports             r     ri     r     ri     r       -         -
 file_retention              r     r      -     -      -       -         -
-files                       ri    ru     -     -      -       -         -
+files                       ri    ru     r     -      -       -         -
 file_keys                   ri    pd     -     -      -       -         -
 file_uses                   ri    ri     -     -      -       -         -
 `

@@ -148,7 +148,11 @@ func (f *latePayment) settle(ctx workflow.Context) string {
 		f.giveBack(ctx, f.found.RefundID)
 		return LateRefunded
 	}
-	if _, another := f.in.another(); f.found.Exception == uuid.Nil && (another || f.found.Order.Status == exchange.OrderProcessing) {
+	of, another := f.in.another()
+	if of.Type == exchange.MomoDeposit && f.found.Exception != uuid.Nil {
+		return LateAccounted // officers decide about the exception; the deposit has no order whose refund could be paid
+	}
+	if f.found.Exception == uuid.Nil && (another || f.found.Order.Status == exchange.OrderProcessing) {
 		f.wakeHome(ctx)
 		return LateAccounted
 	}

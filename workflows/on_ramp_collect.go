@@ -201,15 +201,19 @@ func (f *onRamp) lost(p *prompt, soft bool) {
 	p.open, p.soft = false, soft
 }
 
-// nextLook returns the time of the next check: soon at first, then later.
 func (f *onRamp) nextLook(ctx workflow.Context, p *prompt) time.Time {
+	return nextLook(ctx, p, f.commands.reason != "")
+}
+
+// nextLook returns the time of the next check of a prompt: soon at first, then later.
+func nextLook(ctx workflow.Context, p *prompt, parked bool) time.Time {
 	now := workflow.Now(ctx)
 	for _, after := range quickLooks {
 		if at := p.since.Add(after); at.After(now) {
 			return at
 		}
 	}
-	if f.commands.reason != "" {
+	if parked {
 		return now.Add(slower(ctx, parkedLook, p.since))
 	}
 	return now.Add(slowLook)

@@ -31,6 +31,7 @@ type otcDeposit struct {
 	depositID uuid.UUID
 	row       activities.OpenedOTC
 	short     time.Time // since when the treasury's wallet has had too little; zero while it has enough
+	paying    otcCollection
 }
 
 func (f *otcDeposit) run(ctx workflow.Context) (OTCDepositResult, error) {
@@ -39,12 +40,19 @@ func (f *otcDeposit) run(ctx workflow.Context) (OTCDepositResult, error) {
 		if f.long(ctx) {
 			return f.goOn(ctx)
 		}
-		if f.row.Status == exchange.OTCSettling {
+		switch {
+		case f.row.Status == exchange.OTCSettling:
 			f.settle(ctx)
-			continue
+		case f.row.Credit && !f.paying.credited:
+			f.credit(ctx)
+		case f.row.Collects != "":
+			f.collect(ctx)
+		default:
+			f.leave(ctx)
+			f.await(ctx)
 		}
-		f.await(ctx)
 	}
+	f.leave(ctx)
 	return f.finish(ctx)
 }
 
@@ -90,7 +98,7 @@ const dueMargin = time.Second
 func (f *otcDeposit) await(ctx workflow.Context) {
 	was := f.row.Version
 	changed := func() bool { return f.row.Version != was }
-	ready := func() bool { return changed() || f.long(ctx) }
+	ready := func() bool { return changed() || len(f.paying.callbacks) > 0 || f.long(ctx) }
 	if f.row.Due.IsZero() {
 		patiently(ctx, ready)
 		return

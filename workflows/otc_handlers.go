@@ -38,6 +38,7 @@ func (f *otcDeposit) handlers(ctx workflow.Context) error {
 	h.err = f.reach(ctx, OTCDepositID(id), "OTC deposit "+id.String(), of(activities.ObjectOTCDeposit, id))
 	h.update(UpdateOpen, "Answers when the deposit is stored, or refused.", apartOpen(f.onOpen), nil)
 	h.update(UpdateStep, "Carries out a verb on the deposit, as somebody asked.", apart(f.onStep), nil)
+	signal(ctx, "callbacks", SignalCallback, func(_ workflow.Context, ref CallbackRef) { f.paying.callbacks = append(f.paying.callbacks, ref) })
 	return h.err
 }
 
@@ -83,8 +84,11 @@ func (f *otcDeposit) waitsFor() string {
 	case exchange.OTCDraft, exchange.OTCQuoted, exchange.OTCInfo:
 		return WaitsForMerchant
 	case exchange.OTCPending:
-		if f.row.Detail == exchange.WaitMoney || f.row.Detail == exchange.WaitPrompt {
+		switch f.row.Detail {
+		case exchange.WaitMoney, exchange.WaitPrompt, exchange.WaitPayment, exchange.WaitRetry:
 			return WaitsForPayer
+		case exchange.WaitOutcome, exchange.WaitReceipt:
+			return WaitsForMomo
 		}
 		return WaitsForOfficer
 	case exchange.OTCAssigned, exchange.OTCClaimed, exchange.OTCHold, exchange.OTCConfirmed, exchange.OTCCredited, exchange.OTCSettling:

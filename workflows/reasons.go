@@ -55,6 +55,7 @@ const (
 	ReasonScreening         Reason = "screening-unknown"
 	ReasonBlocked           Reason = "transfer-blocked"
 	ReasonColdWallet        Reason = "cold-wallet"
+	ReasonDepositOutcome    Reason = "deposit-outcome"
 )
 
 // The reasons to park because evidence about a payout came late.
@@ -227,6 +228,11 @@ var onRampGuide = map[Reason]advice{
 		"A transfer from a cold wallet is approved and waits for a transaction that is signed offline.",
 		"An officer requests the payload (POST /transfers/{id}/payload), has it signed with kivuko cold-sign and posts it to /signed-transaction. Send retry to check again, or refund to return the money.",
 		retryOrRefund,
+	},
+	ReasonDepositOutcome: {
+		"The mobile money operator has not said whether the merchant was debited for an OTC deposit.",
+		"Look the prompt up at the operator. Send retry to ask again; the desk rejects the deposit (POST /otc/deposits/{id}/reject) when it is certain that nothing was paid.",
+		[]string{activities.VerbRetry},
 	},
 	ReasonDepositsStalled: {
 		"The blocks of a network can't be read, so its deposits are neither shown nor booked.",

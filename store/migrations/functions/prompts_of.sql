@@ -4,6 +4,6 @@
 CREATE OR REPLACE FUNCTION prompts_of(number text, since timestamptz) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('kivuko prompts of ' || number, 0));
-    RETURN (SELECT count(*) FROM payment_attempts
-        WHERE phone = number AND direction = 'collection' AND status <> 'refused' AND created_at > since);
+    RETURN (SELECT count(*) FROM payment_attempts a
+        WHERE a.phone = number AND a.direction = 'collection' AND a.status <> 'refused' AND a.created_at > since AND NOT by_hand(a));
 END $$;

@@ -1,0 +1,236 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// byMomo submits a deposit of shillings by mobile money.
+func (d otcDesk) byMomo(t *testing.T, method exchange.OTCMethod, amount string) exchange.OTCDeposit {
+	t.Helper()
+	r := d.shillings(t, amount)
+	r.Method = method
+	o, err := storetest.OpenOTC(t.Context(), d.s, exchange.IntendOTCOpen, r, d.by)
+	if err != nil {
+		t.Fatalf("open a deposit: %v", err)
+	}
+	return o
+}
+
+// awaited begins what collects a deposit's money: a prompt, or the wait for a payment by hand.
+func (d otcDesk) awaited(t *testing.T, o exchange.OTCDeposit) exchange.PaymentAttempt {
+	t.Helper()
+	id := storetest.NewID(t)
+	a, created, err := d.momo.BeginCollection(t.Context(), exchange.DepositObject(o.ID), exchange.PaymentAttempt{ID: id, Provider: "daraja", CallbackToken: "token-" + id.String(), WorkflowID: "otc-deposit:x"})
+	if err != nil || !created {
+		t.Fatalf("begin the collection: %t, %v", created, err)
+	}
+	return a
+}
+
+// arrives has the operator's notice and its statement report a payment, and books it for the attempt that waits for it.
+func (d otcDesk) arrives(t *testing.T, a exchange.PaymentAttempt, amount string) exchange.PaymentOutcome {
+	t.Helper()
+	obs := d.reported(t, a.Reference, amount)
+	out, err := d.momo.AcceptPayment(t.Context(), a.ID, obs, time.Time{})
+	if err != nil {
+		t.Fatalf("accept %s: %v", amount, err)
+	}
+	return out
+}
+
+// reported is a payment to our number that the operator's notice and its statement report.
+func (d otcDesk) reported(t *testing.T, reference, amount string) exchange.Observation {
+	t.Helper()
+	obs := storetest.Paid(t, kes(amount))
+	obs.Reference, obs.At, obs.Source = reference, time.UnixMilli(d.clock.Load()), exchange.SourceStatement
+	for _, source := range []exchange.EvidenceSource{exchange.SourceConfirmation, exchange.SourceStatement} {
+		o := obs
+		o.Source = source
+		if _, err := d.momo.TakeReceipt(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return obs
+}
+
+func (d otcDesk) credit(t *testing.T, id uuid.UUID) exchange.OTCDeposit {
+	t.Helper()
+	o, err := d.s.CreditOTC(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Shillings by mobile money within the automatic limit are credited without an officer, whatever amount comes, and audited by one.
+func TestMobileMoneyIsCreditedWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	for _, method := range []exchange.OTCMethod{exchange.OTCByMomo, exchange.OTCByC2B} {
+		for name, came := range map[string]string{"exact": "1500", "more": "1720", "less": "900"} {
+			t.Run(string(method)+" "+name, func(t *testing.T) {
+				t.Parallel()
+				d := newOTC(t)
+				o := d.byMomo(t, method, "1500")
+				a := d.awaited(t, o)
+				if byHand := method == exchange.OTCByC2B; a.Reference != o.Reference || (a.Status == exchange.AttemptAccepted) != byHand || (a.CallbackToken == "") != byHand {
+					t.Fatalf("begun as %+v", a)
+				}
+				if out := d.arrives(t, a, came); out.Kind != exchange.PaidExact || out.Exception.ID != uuid.Nil || out.Object.Waits {
+					t.Fatalf("%+v", out)
+				}
+				o = d.want(t, o.ID, exchange.OTCConfirmed, exchange.WaitSettle)
+				if o.ConfirmedBy != uuid.Nil || !o.Received.Equal(kes(came)) || !o.ValueDate.Equal(d.today()) || slices.Contains(o.Flags, exchange.FlagAmount) != (came != "1500") {
+					t.Fatalf("received %+v", o)
+				}
+				d.credit(t, o.ID)
+				d.credit(t, o.ID)
+				d.want(t, o.ID, exchange.OTCCredited, exchange.WaitAudit)
+				wantBalance(t, d.s, balanceOf(d), came, "0")
+				wantBalance(t, d.s, flying(), "0", "0")
+				wantBalance(t, d.s, exchange.House(exchange.AccMomoCollection, money.KES), came, "0")
+				d.do(t, exchange.IntendOTCAudit, o.ID, exchange.OTCStep{}, d.boss)
+				wantBooks(t, d.s)
+			})
+		}
+	}
+}
+
+// Above the limit an officer confirms what the operator proves, another settles it, and the flow credits nothing by itself.
+func TestMobileMoneyAboveTheLimitTakesOfficers(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	o := d.byMomo(t, exchange.OTCByC2B, "150000")
+	d.arrives(t, d.awaited(t, o), "150000")
+	o = d.want(t, o.ID, exchange.OTCPending, exchange.WaitReview)
+	d.credit(t, o.ID)
+	if queue, _, err := d.s.OTCQueue(t.Context(), store.OTCQueueFilter{}, store.Page{Number: 1, Size: 10}); err != nil || len(queue) != 1 {
+		t.Fatalf("%d in the queue, %v", len(queue), err)
+	}
+	d.do(t, exchange.IntendOTCClaim, o.ID, exchange.OTCStep{}, d.one)
+	said := exchange.OTCStep{Received: o.Received, ValueDate: o.ValueDate}
+	d.refuse(t, exchange.CodeInvalid, exchange.IntendOTCConfirm, o.ID, exchange.OTCStep{Received: kes("150001"), ValueDate: o.ValueDate}, d.one)
+	d.do(t, exchange.IntendOTCConfirm, o.ID, said, d.one)
+	d.credit(t, o.ID)
+	d.want(t, o.ID, exchange.OTCConfirmed, exchange.WaitSettle)
+	d.do(t, exchange.IntendOTCSettle, o.ID, exchange.OTCStep{}, d.treasury)
+	d.do(t, exchange.IntendOTCAudit, o.ID, exchange.OTCStep{}, d.boss)
+	wantBalance(t, d.s, balanceOf(d), "150000", "0")
+	wantBooks(t, d.s)
+}
+
+// A deposit does not end while its money may be on its way: a prompt has not ended, or a source reports a payment. What comes after
+// its end is late, for an officer.
+func TestMobileMoneyEndsByProof(t *testing.T) {
+	t.Parallel()
+	ctx, d := t.Context(), newOTC(t)
+	lapse := func(o exchange.OTCDeposit, want exchange.OTCStatus) {
+		t.Helper()
+		if got, err := d.s.LapseOTC(ctx, o.ID); err != nil || got.Status != want {
+			t.Fatalf("after its time the deposit is %s, %v, want %s", got.Status, err, want)
+		}
+	}
+	prompted, awaited := d.byMomo(t, exchange.OTCByMomo, "500"), d.byMomo(t, exchange.OTCByC2B, "700")
+	a, b := d.awaited(t, prompted), d.awaited(t, awaited)
+	d.wait(exchange.OTCPromptLife)
+	lapse(prompted, exchange.OTCPending)
+	d.refuse(t, exchange.CodeStateConflict, exchange.IntendOTCCancel, prompted.ID, exchange.OTCStep{Text: "given up"}, d.by)
+	if _, err := d.momo.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "1032", Soft: true}); err != nil {
+		t.Fatal(err)
+	}
+	lapse(prompted, exchange.OTCExpired)
+
+	d.wait(exchange.OTCMoneyLife - exchange.OTCPromptLife - time.Hour)
+	notice := d.reported(t, awaited.Reference, "700")
+	d.wait(time.Hour)
+	lapse(awaited, exchange.OTCPending)
+	d.wait(50 * time.Hour)
+	lapse(awaited, exchange.OTCExpired)
+	if err := d.momo.StopAwaiting(ctx, exchange.DepositObject(awaited.ID)); err != nil {
+		t.Fatal(err)
+	}
+	for _, late := range []struct {
+		of  exchange.OTCDeposit
+		a   exchange.PaymentAttempt
+		obs exchange.Observation
+	}{{prompted, a, d.reported(t, prompted.Reference, "500")}, {awaited, b, notice}} {
+		out, err := d.momo.AcceptPayment(ctx, late.a.ID, late.obs, time.Time{})
+		if err != nil || out.Kind != exchange.PaidLate || out.Exception.Kind != exchange.ExcLate || out.Exception.DepositID != late.of.ID || out.Exception.Rail() != exchange.RailMomo {
+			t.Errorf("late money is %+v, %v", out, err)
+		}
+		d.want(t, late.of.ID, exchange.OTCExpired, exchange.DetailNoMoney)
+	}
+	wantBalance(t, d.s, exchange.House(exchange.AccSuspense, money.KES), "1200", "0")
+	wantBooks(t, d.s)
+}
+
+// A second payment under a reference is late money of its deposit, and that of a rejected deposit is an exception of the rail by which it
+// came.
+func TestMobileMoneyTwiceOrRejected(t *testing.T) {
+	t.Parallel()
+	ctx, d := t.Context(), newOTC(t)
+	o := d.byMomo(t, exchange.OTCByC2B, "150000")
+	d.arrives(t, d.awaited(t, o), "150000")
+	again := d.reported(t, o.Reference, "150000")
+	ids, err := d.momo.StrayPayments(ctx, time.Time{}, 10)
+	if err != nil || len(ids) != 1 {
+		t.Fatalf("%d stray payments, %v", len(ids), err)
+	}
+	p, err := d.momo.OpenUnmatched(ctx, ids[0])
+	if err != nil || p.Receipt != again.Receipt {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	d.do(t, exchange.IntendOTCReject, o.ID, exchange.OTCStep{Text: "not ours"}, d.one)
+	all, _, err := d.s.ListExceptions(ctx, store.ExceptionFilter{DepositID: o.ID}, store.Page{Number: 1, Size: 10})
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d exceptions, %v", len(all), err)
+	}
+	for _, x := range all {
+		if x.DepositID != o.ID || x.Rail() != exchange.RailMomo || !x.Amount.Equal(kes("150000")) {
+			t.Errorf("%+v", x)
+		}
+	}
+	wantBooks(t, d.s)
+}
+
+// The database refuses prompts and bookings that no deposit wants.
+func TestMobileMoneyOfDepositsIsGuarded(t *testing.T) {
+	t.Parallel()
+	ctx, d := t.Context(), newOTC(t)
+	bank, hand := d.open(t, "500"), d.byMomo(t, exchange.OTCByC2B, "150000")
+	a := d.awaited(t, hand)
+	d.arrives(t, a, "150000")
+	late := d.byMomo(t, exchange.OTCByC2B, "700")
+	d.reported(t, late.Reference, "700")
+	for name, c := range map[string]struct {
+		as    store.Role
+		query string
+		args  []any
+	}{
+		"a prompt for a bank deposit": {store.RoleMomo, `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
+			VALUES (gen_random_uuid(), 'collection', 'otc_deposit', $1, 'x', 'created', 'KES', 500, '254712345678', $2, now())`, []any{bank.ID, bank.Reference}},
+		"a payout": {store.RoleMomo, `INSERT INTO payment_attempts (id, direction, object_type, object_id, provider, status, asset, amount, phone, reference, created_at)
+			VALUES (gen_random_uuid(), 'payout', 'otc_deposit', $1, 'x', 'created', 'KES', 700, '254712345678', $2, now())`, []any{late.ID, late.Reference}},
+		"money that was not paid to our number": {store.RoleFlows, `UPDATE otc_deposits SET received_amount = 700, value_date = current_date, received_at = now(), momo_receipt = 'NOTHING1', version = version + 1
+			WHERE id = $1`, []any{late.ID}},
+		"another's payment": {store.RoleFlows, `UPDATE otc_deposits d SET received_amount = h.received_amount, value_date = h.value_date, received_at = now(), momo_receipt = h.momo_receipt, version = d.version + 1
+			FROM otc_deposits h WHERE d.id = $1 AND h.id = $2`, []any{late.ID, hand.ID}},
+		"a confirmation above the limit": {store.RoleFlows, `UPDATE otc_deposits SET status = 'confirmed', confirmed_at = now(), version = version + 1 WHERE id = $1`, []any{hand.ID}},
+		"an end while money may come":    {store.RoleFlows, `UPDATE otc_deposits SET status = 'expired', updated_at = now(), version = version + 1 WHERE id = $1`, []any{late.ID}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := storetest.As(t, d.s, c.as).ExecContext(ctx, c.query, c.args...); err == nil {
+				t.Error("the database took it")
+			}
+		})
+	}
+	d.want(t, late.ID, exchange.OTCPending, exchange.WaitMoney)
+}

@@ -1,0 +1,136 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store/storetest"
+	"kivuko/workflows"
+)
+
+// newMomoHarness plays the flow of a deposit of shillings by mobile money, prompted or by hand, which payers answer by a script.
+func newMomoHarness(t testing.TB, method exchange.OTCMethod, payers ...payer) *otcHarness {
+	t.Helper()
+	w := newOTCHarness(t)
+	if w.ask.Method = method; method == exchange.OTCByMomo {
+		w.ask.Phone = "254712345678"
+	}
+	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(payers, n-1, pays) }
+	return w
+}
+
+// audits has the auditor close the deposit at a time.
+func (w *otcHarness) audits(at time.Duration) {
+	w.at(at, func() { w.step("audit", exchange.IntendOTCAudit, exchange.OTCStep{}, w.auditor) })
+}
+
+// paysByHand has the operator's notice and its statement report a payment under the deposit's reference, which wakes the flow.
+func (w *otcHarness) paysByHand(amount string) {
+	o := storetest.Paid(w.t, money.Must(money.KES, amount))
+	o.Reference, o.At = w.row().Reference, w.env.Now()
+	for _, source := range []exchange.EvidenceSource{exchange.SourceConfirmation, exchange.SourceStatement} {
+		o.Source = source
+		taken, err := w.store.Store.TakeReceipt(w.t.Context(), o)
+		if err != nil || taken.Waiting.WorkflowID != workflows.OTCDepositID(w.ask.ID) {
+			w.t.Errorf("the payment finds %+v, %v", taken.Waiting, err)
+		}
+	}
+	if err := w.env.SignalWorkflowByID(workflows.OTCDepositID(w.ask.ID), workflows.SignalCallback, workflows.CallbackRef{}); err != nil {
+		w.t.Error(err)
+	}
+}
+
+func (w *otcHarness) wantCredited(amount string) {
+	w.t.Helper()
+	if got := w.balance(exchange.Owned(exchange.AccFiatBalance, w.market.Vendor.ID, money.KES)); !got.Equal(money.Must(money.KES, amount)) {
+		w.t.Errorf("the merchant has %s, want %s", got, amount)
+	}
+}
+
+// A prompt that is paid credits the shillings without an officer, also when its result gets lost or the operator is busy at first.
+func TestOTCDepositByPrompt(t *testing.T) {
+	for name, payers := range map[string][]payer{
+		"paid":           {pays},
+		"no callback":    {{code: "0", after: 20 * time.Second, silent: true, confirms: true}},
+		"busy at first":  {{refuse: "500.003.02", transient: true}, pays},
+		"answer is lost": {{code: "0", after: 5 * time.Second, deaf: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newMomoHarness(t, exchange.OTCByMomo, payers...)
+			w.audits(12 * time.Hour)
+			w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCAudited, exchange.WaitNothing)
+			w.wantCredited("1500")
+			if d := w.row(); d.ConfirmedBy != d.CreditedBy || d.MomoReceipt == "" || d.CheckoutRequestID == "" {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
+// A prompt that the merchant declines or does not answer ends the deposit after its time; one whose outcome stays unknown parks the flow
+// until an operator has found out.
+func TestOTCDepositByPromptWithoutMoney(t *testing.T) {
+	for name, p := range map[string]payer{"declined": {code: "1032", after: 5 * time.Second}, "not answered": {code: "1037", after: 70 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newMomoHarness(t, exchange.OTCByMomo, p)
+			w.at(10*time.Minute, func() {
+				if d := w.row(); d.Status != exchange.OTCPending {
+					t.Errorf("before its time it is %s", d.Status)
+				}
+			})
+			w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCExpired, exchange.DetailNoMoney)
+		})
+	}
+	t.Run("unknown", func(t *testing.T) {
+		t.Parallel()
+		w := newMomoHarness(t, exchange.OTCByMomo, payer{code: "1037", after: 3 * time.Hour, silent: true})
+		w.at(2*time.Hour, func() {
+			if d := w.row(); d.Status != exchange.OTCPending {
+				t.Errorf("the outcome is unknown, and it is %s", d.Status)
+			}
+		})
+		w.at(4*time.Hour, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
+		w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCExpired, exchange.DetailNoMoney)
+	})
+}
+
+// A payment to our number under the deposit's reference credits the shillings; without one the deposit expires, and what is paid then is
+// late.
+func TestOTCDepositByHand(t *testing.T) {
+	t.Parallel()
+	w := newMomoHarness(t, exchange.OTCByC2B)
+	w.at(30*time.Hour, func() { w.paysByHand("1500") })
+	w.audits(40 * time.Hour)
+	w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCAudited, exchange.WaitNothing)
+	w.wantCredited("1500")
+
+	w = newMomoHarness(t, exchange.OTCByC2B)
+	w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCExpired, exchange.DetailNoMoney)
+	a, err := w.store.Store.Attempt(t.Context(), activities.CollectionID(w.ask.ID, 1))
+	if err != nil || a.Status != exchange.AttemptFailed {
+		t.Errorf("the wait is %s, %v", a.Status, err)
+	}
+}
+
+// Above the merchant's limit an officer confirms what the operator proves.
+func TestOTCDepositByHandAboveTheLimit(t *testing.T) {
+	t.Parallel()
+	w := newMomoHarness(t, exchange.OTCByC2B)
+	w.ask.Fiat = money.Must(money.KES, "150000")
+	w.at(time.Hour, func() { w.paysByHand("150000") })
+	w.at(2*time.Hour, func() { w.step("claim", exchange.IntendOTCClaim, exchange.OTCStep{}, w.desk) })
+	w.at(2*time.Hour+time.Minute, func() {
+		d := w.row()
+		w.step("confirm", exchange.IntendOTCConfirm, exchange.OTCStep{Received: d.Received, ValueDate: d.ValueDate}, w.desk)
+	})
+	w.at(3*time.Hour, func() { w.step("settle", exchange.IntendOTCSettle, exchange.OTCStep{}, w.treasury) })
+	w.audits(4 * time.Hour)
+	w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCAudited, exchange.WaitNothing)
+	w.wantAnswers(map[string]exchange.Code{"open": "", "claim": "", "confirm": "", "settle": "", "audit": ""})
+	w.wantCredited("150000")
+}
