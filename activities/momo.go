@@ -29,6 +29,7 @@ type AttemptStore interface {
 	SetCollectionDetail(ctx context.Context, of exchange.MomoObject, detail string) error
 	BeginCollection(ctx context.Context, of exchange.MomoObject, a exchange.PaymentAttempt) (stored exchange.PaymentAttempt, created bool, err error)
 	StopAwaiting(ctx context.Context, of exchange.MomoObject) error
+	TakeNamed(ctx context.Context, deposit uuid.UUID) (exchange.OTCDeposit, error)
 	Attempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAttempt, error)
 	RecordSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.PaymentAttempt, error)
 	RecordFailure(ctx context.Context, id uuid.UUID, o exchange.Observation) (exchange.PaymentAttempt, error)
@@ -128,6 +129,12 @@ type StopInput struct {
 // StopAwaiting ends the wait for payments by hand. What comes nevertheless is late money.
 func (m *Momo) StopAwaiting(ctx context.Context, in StopInput) error {
 	return Failure(ctx, m.Store.StopAwaiting(ctx, in.Object))
+}
+
+// TakeNamed books the payment that officers named as the money of an OTC deposit, and returns the deposit as it is.
+func (m *Momo) TakeNamed(ctx context.Context, in OTCInput) (OTCState, error) {
+	d, err := m.Store.TakeNamed(ctx, in.DepositID)
+	return otcState(d), Failure(ctx, err)
 }
 
 // send sends a prompt, unless its time is over.

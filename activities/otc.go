@@ -36,6 +36,7 @@ type OTCState struct {
 	Collects exchange.OTCMethod `json:"collects,omitempty"`
 	Expires  time.Time          `json:"expires,omitzero"`
 	Credit   bool               `json:"credit,omitempty"` // the flow credits it
+	Named    bool               `json:"named,omitempty"`  // an officer named the payment that is its money
 }
 
 // OpenedOTC is a deposit as it was created: what the flow shows of it.
@@ -133,6 +134,7 @@ func (a *OTC) RefuseTransfer(ctx context.Context, in RefusedTransferInput) (OTCS
 
 func otcState(d exchange.OTCDeposit) OTCState {
 	s := OTCState{DepositID: d.ID, Status: d.Status, Detail: d.Detail, Due: d.Due(), Version: d.Version, Collects: d.Collects(), Credit: d.SettlesItself()}
+	s.Named = s.Collects != "" && d.NamedPaymentID != uuid.Nil
 	if s.Collects != "" {
 		s.Expires = d.ExpiresAt
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"time"
@@ -15,7 +16,7 @@ import (
 var (
 	c2bStatuses = names(exchange.C2BMachine.States())
 	c2bChannels = []string{channelBooking, channelConfirmation, channelStatement}
-	c2bDetails  = []string{exchange.WaitNothing, exchange.WaitOperator, "statement", "source"}
+	c2bDetails  = []string{exchange.WaitNothing, exchange.WaitOperator, exchange.WaitSecond, "statement", "source"}
 	phoneHash   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
@@ -39,6 +40,7 @@ type wireC2B struct {
 	Channels     []string   `json:"channels"`
 	Disputed     bool       `json:"disputed"`
 	OrderID      *uuid.UUID `json:"order_id"`
+	DepositID    *uuid.UUID `json:"otc_deposit_id"`
 	AttemptID    *uuid.UUID `json:"attempt_id"`
 	ExceptionID  *uuid.UUID `json:"payment_exception_id"`
 	PaidAt       timestamp  `json:"paid_at"`
@@ -49,7 +51,7 @@ type wireC2B struct {
 func c2bWire(p exchange.C2BPayment) wireC2B {
 	w := wireC2B{
 		ID: p.ID, Receipt: p.Receipt, Status: string(p.Status), StatusDetail: c2bDetail(p), Currency: string(p.Amount.Asset()), Amount: p.Amount.String(),
-		Reference: optText(p.Reference), PhoneHash: optText(p.PartyHash), Channels: []string{}, Disputed: p.Disputed, OrderID: optID(p.Object.OrderID()),
+		Reference: optText(p.Reference), PhoneHash: optText(p.PartyHash), Channels: []string{}, Disputed: p.Disputed, OrderID: optID(p.Object.OrderID()), DepositID: optID(cmp.Or(p.Object.DepositID(), p.NamedFor)),
 		AttemptID: optID(p.AttemptID), ExceptionID: optID(p.ExceptionID), PaidAt: stamp(p.PaidAt), CreatedAt: stamp(p.CreatedAt), UpdatedAt: stamp(p.UpdatedAt),
 	}
 	for _, c := range []struct {
@@ -68,6 +70,8 @@ func c2bDetail(p exchange.C2BPayment) string {
 	switch {
 	case p.Status == exchange.C2BMatched:
 		return exchange.WaitNothing
+	case p.NamedFor != uuid.Nil:
+		return exchange.WaitSecond
 	case p.ExceptionID != uuid.Nil:
 		return exchange.WaitOperator
 	case p.ListedAt.IsZero():
@@ -88,6 +92,12 @@ func (s *server) listC2B(c *call) error {
 	if order := q.id("order_id"); order != uuid.Nil {
 		filter.Object = exchange.OrderObject(order)
 	}
+	if deposit := q.id("otc_deposit_id"); deposit != uuid.Nil {
+		if filter.Object.ID != uuid.Nil {
+			q.fail("otc_deposit_id", "forbidden", "must be left out: a payment is for one thing")
+		}
+		filter.Object = exchange.DepositObject(deposit)
+	}
 	if filter.PartyHash != "" && !phoneHash.MatchString(filter.PartyHash) {
 		q.fail("phone_hash", "format", "must be the SHA-256 of the number in the form 254712345678, as 64 lower-case hexadecimal digits")
 	}
@@ -103,6 +113,33 @@ func (s *server) listC2B(c *call) error {
 	return listed(c, "payments", page, c2bWire)(s.Store.ListC2B(c.ctx, filter, page))
 }
 
+// matchC2B names the OTC deposit that a payment to our number is for. Above the merchant's limit another officer has to name the same.
+func (s *server) matchC2B(c *call) error {
+	id, f, err := c.idAndBody()
+	if err != nil {
+		return err
+	}
+	deposit := f.id("otc_deposit_id", true)
+	step := exchange.OTCStep{PaymentID: id}
+	if err := f.checked(step.Check(exchange.IntendOTCMatch)); err != nil {
+		return err
+	}
+	if _, err := s.Store.C2BPayment(c.ctx, id); err != nil {
+		return hideAbsence(err)
+	}
+	if _, err := s.Store.OTCDeposit(c.ctx, c.view(), deposit); err != nil {
+		return exchange.Invalid(exchange.FieldError{Pointer: "/otc_deposit_id", Code: "not_found", Message: "must be the id of an OTC deposit"})
+	}
+	if err := s.sendOTC(c, exchange.IntendOTCMatch, deposit, step.Terms()); err != nil {
+		return err
+	}
+	p, err := s.Store.C2BPayment(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, c2bWire(p))
+}
+
 // yesNo reads true or false; nil when absent.
 func (q *query) yesNo(name string) *bool {
 	s := q.oneOf(name, "true", "false")
@@ -114,5 +151,9 @@ func (q *query) yesNo(name string) *bool {
 }
 
 func (s *server) c2bRoutes() []route {
-	return []route{{method: http.MethodGet, path: "/api/v1/auth/otc/c2b/payments", action: exchange.ActReadC2B, limit: limitGeneral, handle: s.listC2B}}
+	const path = "/api/v1/auth/otc/c2b/payments"
+	return []route{
+		{method: get, path: path, action: exchange.ActReadC2B, limit: limitGeneral, handle: s.listC2B},
+		{method: post, path: path + "/{id}/match", action: exchange.ActMatchC2B, limit: limitGeneral, key: keyRequired, timeout: flowTimeout, handle: s.matchC2B},
+	}
 }

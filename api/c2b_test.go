@@ -148,3 +148,61 @@ func TestPaymentsAreLetIn(t *testing.T) {
 		t.Errorf("what can't be read is answered with %s", got)
 	}
 }
+
+// stray is a payment to our number that nothing waits for.
+func (e *env) stray() uuid.UUID {
+	o := storetest.Paid(e.t, money.Must(money.KES, "500"))
+	o.Reference, o.At, o.Source = "STRAY", time.Now(), exchange.SourceStatement
+	taken, err := e.store.TakeReceipt(e.t.Context(), o)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return taken.Payment.ID
+}
+
+// An officer names the deposit that a payment with a mistaken reference is for; above the limit another one has to name the same.
+func TestPaymentsAreMatchedWithDeposits(t *testing.T) {
+	d := newDesk(t)
+	const path = "/api/v1/auth/otc/c2b/payments"
+	deposit := func(amount string) string {
+		o := d.do(post, otcPath, map[string]any{"method": "c2b", "requested_asset": "KES", "fiat_amount": amount}, d.merchant.auth(), freshKey()).want(http.StatusCreated)
+		id := uuid.MustParse(o.text("id"))
+		if _, _, err := d.store.BeginCollection(t.Context(), exchange.DepositObject(id), exchange.PaymentAttempt{ID: newID(), Provider: "daraja", WorkflowID: "otc-deposit:" + id.String()}); err != nil {
+			t.Fatal(err)
+		}
+		return id.String()
+	}
+	paid := func(reference, amount string) string {
+		o := storetest.Paid(t, money.Must(money.KES, amount))
+		o.Reference, o.At, o.Source = reference, time.Now(), exchange.SourceStatement
+		taken, err := d.store.TakeReceipt(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return taken.Payment.ID.String()
+	}
+	match := func(who person, payment, deposit string) *reply {
+		return d.do(post, path+"/"+payment+"/match", map[string]any{"otc_deposit_id": deposit}, who.auth(), freshKey())
+	}
+	small, large := deposit("1500"), deposit("150000")
+	p, q := paid("KVD?", "1500"), paid("KVD??", "150000")
+	match(d.officer, p, newID().String()).blames("/otc_deposit_id not_found")
+	match(d.officer, newID().String(), small).refused(exchange.CodeNotFound)
+	if got := match(d.officer, p, small).want(http.StatusOK).object(); got["status"] != "matched" || got["otc_deposit_id"] != small || got["order_id"] != nil {
+		t.Errorf("matched %v", got)
+	}
+	match(d.second, p, large).refused(exchange.CodeStateConflict)
+	if got := match(d.officer, q, large).want(http.StatusOK).object(); got["status"] != "unmatched" || got["status_detail"] != "second" || got["otc_deposit_id"] != large {
+		t.Errorf("named once %v", got)
+	}
+	if got := match(d.boss, q, large).want(http.StatusOK).object(); got["status"] != "matched" {
+		t.Errorf("named twice %v", got)
+	}
+	list := d.do(get, path+"?otc_deposit_id="+large, nil, d.treasury.auth()).want(http.StatusOK).object()
+	if list["total"] != 1.0 {
+		t.Errorf("listed %v", list)
+	}
+	if o := d.do(get, otcPath+"/"+large, nil, d.officer.auth()).want(http.StatusOK).object(); o["status"] != "pending" || o["status_detail"] != "review" || o["received_amount"] != "150000.00" {
+		t.Errorf("the deposit is %v", o)
+	}
+}

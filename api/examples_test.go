@@ -49,7 +49,7 @@ func exampleTests() []func(*testing.T) {
 		TestInvitationsAreListedAndWithdrawn, TestPasskeysProveTheirUser, TestH9MoneyNeedsAFreshProof, TestH3SquattersAreNotPaid,
 		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOfficersDecideAboutSalesFromWallets, TestFilesAreTheirOwners, TestBankAccountsAreAgreedByTwo,
 		TestJournalEntriesAreBookedByTwo, TestStatementLinesAreMatchedByHand, TestStatementsAreImported, TestMerchantsReadTheirStatement,
-		TestDestinationsAreConfirmedAndRest, TestOTCDepositTakesFourPeople, TestOTCDepositForCrypto, TestOTCOfficersRunTheQueue,
+		TestDestinationsAreConfirmedAndRest, TestOTCDepositTakesFourPeople, TestOTCDepositForCrypto, TestOTCOfficersRunTheQueue, TestPaymentsAreMatchedWithDeposits,
 		TestWithdrawalsTakeThreePeople, TestWithdrawalsAreHeldAndCancelled, TestWithdrawalsAreConfirmedAtTheBank, TestWithdrawalsWithoutAnAnswerAreResolvedByTwo,
 		TestEarnedFeesAreSweptByTwo, TestFeeSweepRulesAreAgreedByTwo,
 		TestOperationsWithoutAnotherExample,

@@ -198,7 +198,10 @@ func (f *fakeFlows) StepOTC(ctx context.Context, deposit, intent uuid.UUID) erro
 	if err := f.called("step " + deposit.String()); err != nil {
 		return err
 	}
-	_, err := f.store.StepOTC(ctx, deposit, exchange.Asked{IntentID: intent, Flow: workflows.OTCDepositID(deposit)})
+	d, err := f.store.StepOTC(ctx, deposit, exchange.Asked{IntentID: intent, Flow: workflows.OTCDepositID(deposit)})
+	if err == nil && d.NamedPaymentID != uuid.Nil {
+		_, err = f.store.TakeNamed(ctx, deposit)
+	}
 	return err
 }
 

@@ -32,7 +32,8 @@ func otcCells() map[string]cell {
 		"GET " + otcPath + "/{id}": {id: draft}, "GET " + otcPath + "/{id}/audit-trail": {id: draft}, "POST " + otcPath + "/{id}/proof": {id: draft},
 		"PATCH " + otcPath + "/{id}/draft":                {id: draft, body: fixed(map[string]any{"fiat_amount": "200"})},
 		"GET /otc-deposits-proof/{deposit_id}/{file}.pdf": {id: proven},
-		"POST " + otcPath:                                 {body: fixed(map[string]any{"method": "bank", "requested_asset": "KES", "fiat_amount": "100"})},
+		"POST /api/v1/auth/otc/c2b/payments/{id}/match":   {id: func(s scene) uuid.UUID { return s.w.stray() }, shared: true, body: func(s scene) any { return map[string]any{"otc_deposit_id": draft(s)} }},
+		"POST " + otcPath: {body: fixed(map[string]any{"method": "bank", "requested_asset": "KES", "fiat_amount": "100"})},
 	}
 	for verb, body := range map[string]map[string]any{
 		"quote": nil, "submit": nil, "claim": nil, "release": nil, "unhold": nil, "assign": nil, "settle": nil, "audit": nil,

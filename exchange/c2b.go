@@ -44,6 +44,7 @@ type C2BPayment struct {
 	NotifiedAt  time.Time // by the operator's notice; zero without one
 	ListedAt    time.Time // in the operator's statement; zero until it is found there
 	BookedAt    time.Time // for its object; zero while it is unmatched
+	NamedFor    uuid.UUID // the OTC deposit for which an officer named it, while another one has to agree; zero for none
 	Disputed    bool      // two channels named different amounts or references
 	CreatedAt   time.Time
 	UpdatedAt   time.Time

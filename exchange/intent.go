@@ -54,6 +54,7 @@ const (
 	IntendOTCSettle         IntentKind = "deposit.settle"
 	IntendOTCCancel         IntentKind = "deposit.cancel"
 	IntendOTCAudit          IntentKind = "deposit.audit"
+	IntendOTCMatch          IntentKind = "deposit.match" // an officer names the payment to our number that is its money
 )
 
 // intentFlows are the prefixes of the ids of the flows that may use intents, by kind. 0028_otc_deposits.sql has the same.
@@ -65,6 +66,7 @@ var intentFlows = map[IntentKind]string{
 	IntendOTCDraft: otcFlow, IntendOTCOpen: otcFlow, IntendOTCEdit: otcFlow, IntendOTCQuote: otcFlow, IntendOTCSubmit: otcFlow, IntendOTCProof: otcFlow,
 	IntendOTCAssign: otcFlow, IntendOTCClaim: otcFlow, IntendOTCRelease: otcFlow, IntendOTCAsk: otcFlow, IntendOTCAnswer: otcFlow, IntendOTCHold: otcFlow,
 	IntendOTCUnhold: otcFlow, IntendOTCConfirm: otcFlow, IntendOTCReject: otcFlow, IntendOTCSettle: otcFlow, IntendOTCCancel: otcFlow, IntendOTCAudit: otcFlow,
+	IntendOTCMatch:   otcFlow,
 	IntendWithdrawal: outFlow, IntendWithdrawalCancel: outFlow, IntendWithdrawalHold: outFlow, IntendWithdrawalUnhold: outFlow,
 	IntendWithdrawalExecute: outFlow, IntendWithdrawalPaid: outFlow,
 }

@@ -104,6 +104,9 @@ type OTCDeposit struct {
 	MerchantRequestID string
 	CheckoutRequestID string
 	MomoReceipt       string
+	NamedPaymentID    uuid.UUID // the payment to our number that officers named as its money
+	NamedBy           uuid.UUID
+	NamedSecond       uuid.UUID // the second officer, above what needs none
 
 	// What came.
 	Received   money.Amount
@@ -230,6 +233,11 @@ func (d OTCDeposit) tookPart() []uuid.UUID {
 // TookPart reports whether a person created, confirmed, settled or audited the deposit.
 func (d OTCDeposit) TookPart(person uuid.UUID) bool {
 	return person != uuid.Nil && slices.Contains(d.tookPart(), person)
+}
+
+// Named reports whether a person named the payment that is the deposit's money.
+func (d OTCDeposit) Named(person uuid.UUID) bool {
+	return person != uuid.Nil && (person == d.NamedBy || person == d.NamedSecond)
 }
 
 // AddFlags adds flags in their order and returns those that are new.

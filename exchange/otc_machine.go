@@ -150,6 +150,7 @@ var otcVerbs = map[IntentKind]otcVerb{
 	IntendOTCUnhold:  {otcDesk, []OTCStatus{OTCHold}},
 	IntendOTCReject:  {[]Role{RoleAdmin, RoleOTCOfficer, RoleTreasury}, append(slices.Clone(reviewed), OTCHold)},
 	IntendOTCSettle:  {[]Role{RoleTreasury}, []OTCStatus{OTCConfirmed}},
+	IntendOTCMatch:   {otcDesk, []OTCStatus{OTCPending, OTCAssigned, OTCClaimed, OTCInfo, OTCHold}},
 	IntendOTCAudit:   {[]Role{RoleAdmin, RoleTreasury}, []OTCStatus{OTCCredited}},
 }
 

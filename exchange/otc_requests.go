@@ -129,6 +129,7 @@ type OTCStep struct {
 	Reference      string // the bank's, typed twice where there is no line
 	ReferenceAgain string
 	TransferIntent uuid.UUID // settle: by which the same officer asks for the transfer of the crypto
+	PaymentID      uuid.UUID // match: the payment to our number
 }
 
 // Terms are what the verb needs.
@@ -140,6 +141,7 @@ func (r *OTCStep) terms() []term {
 		idTerm("file_id", &r.FileID), textTerm("receipt_number", &r.ReceiptNumber), momentTerm("transfer_date", &r.TransferDate),
 		amountTerm("received", &r.Received), momentTerm("value_date", &r.ValueDate), idTerm("line_id", &r.LineID), idTerm("bank_account_id", &r.BankID),
 		textTerm("reference", &r.Reference), textTerm("reference_again", &r.ReferenceAgain), idTerm("transfer_intent_id", &r.TransferIntent),
+		idTerm("payment_id", &r.PaymentID),
 	}
 }
 
@@ -161,6 +163,7 @@ func (r OTCStep) Check(verb IntentKind) error {
 	}
 	c.rule(verb != IntendOTCAnswer || strings.TrimSpace(r.Text) != "" || r.FileID != uuid.Nil, "/info_reply", "required", "or a file is required")
 	c.rule(verb != IntendOTCProof || r.FileID != uuid.Nil, "/file", "required", "is required")
+	c.rule(verb != IntendOTCMatch || r.PaymentID != uuid.Nil, "/payment_id", "required", "is required")
 	c.rule(verb != IntendOTCQuote || !r.TakeKES || r.QuoteID == uuid.Nil, "/fx_rate_quote_id", "forbidden", "must be left out: shillings need no quote")
 	if verb == IntendOTCConfirm {
 		c.confirmation(r)

@@ -55,6 +55,7 @@ const (
 	ActSettleExceptions     Action = "exceptions.settle" // accept, refund, credit, write off
 	ActReconciliation       Action = "reconciliation.read"
 	ActReadC2B              Action = "c2b.read"
+	ActMatchC2B             Action = "c2b.match"
 	ActOpenTransfers        Action = "transfers.open"
 	ActReadTransfers        Action = "transfers.read"
 	ActCancelTransfers      Action = "transfers.cancel"
@@ -187,6 +188,7 @@ var policy = map[Action]grants{
 	},
 	ActReconciliation: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadC2B:        {RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny},
+	ActMatchC2B:       {RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny},
 	ActSettleExceptions: {
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},

@@ -12,7 +12,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-const c2bColumns = `id, receipt, status, amount||' '||asset AS amount, reference, party_hash, paid_at, coalesce(object_type, '') AS "object.type", object_id AS "object.id", attempt_id, exception_id, notified_at, listed_at, booked_at, disputed, created_at, updated_at`
+const c2bColumns = `id, receipt, status, amount||' '||asset AS amount, reference, party_hash, paid_at, coalesce(object_type, '') AS "object.type", object_id AS "object.id", attempt_id, exception_id, notified_at, listed_at, booked_at,
+	(SELECT d.id FROM otc_deposits d WHERE d.named_payment_id = c2b_payments.id AND d.received_at IS NULL AND c2b_payments.status = 'unmatched' ORDER BY d.id LIMIT 1) AS named_for, disputed, created_at, updated_at`
 
 // typed normalises a reference that a payer typed to the form in which ours are written.
 func typed(reference string) string { return strings.ToUpper(strings.TrimSpace(reference)) }
@@ -139,6 +140,13 @@ func (s *Store) TakeReceipt(ctx context.Context, o exchange.Observation) (exchan
 	}
 	taken.Waiting = rows[0]
 	return taken, nil
+}
+
+const readC2B = `SELECT ` + c2bColumns + ` FROM c2b_payments WHERE id = $1`
+
+// C2BPayment reads a payment to our number.
+func (s *Store) C2BPayment(ctx context.Context, id uuid.UUID) (exchange.C2BPayment, error) {
+	return readOne[exchange.C2BPayment](ctx, s.db, "payment", readC2B, id)
 }
 
 // C2BFilter narrows a list of payments to our number. Nil and zero fields do not filter.

@@ -234,3 +234,178 @@ func TestMobileMoneyOfDepositsIsGuarded(t *testing.T) {
 	}
 	d.want(t, late.ID, exchange.OTCPending, exchange.WaitMoney)
 }
+
+// stray is a payment to our number under a reference that nothing has, which the operator's statement lists.
+func (d otcDesk) stray(t *testing.T, reference, amount string) exchange.C2BPayment {
+	t.Helper()
+	return onlyC2B(t, d.s, d.reported(t, reference, amount).Receipt)
+}
+
+// aside sets a stray payment aside.
+func (d otcDesk) aside(t *testing.T, p exchange.C2BPayment) exchange.C2BPayment {
+	t.Helper()
+	p, err := d.momo.OpenUnmatched(t.Context(), p.ID)
+	if err != nil || p.ExceptionID == uuid.Nil {
+		t.Fatalf("set aside: %+v, %v", p, err)
+	}
+	return p
+}
+
+// takes has the mobile money worker book what officers named.
+func (d otcDesk) takes(t *testing.T, id uuid.UUID) exchange.OTCDeposit {
+	t.Helper()
+	o, err := d.momo.TakeNamed(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func naming(p exchange.C2BPayment) exchange.OTCStep { return exchange.OTCStep{PaymentID: p.ID} }
+
+// A payment with a mistake in its reference is named by an officer, whether it was set aside before or not. It is booked once, and who
+// named it does not close the deposit.
+func TestAnOfficerNamesThePayment(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]bool{"as it came": false, "set aside": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newOTC(t)
+			o := d.byMomo(t, exchange.OTCByC2B, "1500")
+			d.awaited(t, o)
+			p := d.stray(t, o.Reference[:11]+"?", "1480")
+			if set {
+				p = d.aside(t, p)
+			}
+			d.refuse(t, exchange.CodeForbidden, exchange.IntendOTCMatch, o.ID, naming(p), d.treasury)
+			d.do(t, exchange.IntendOTCMatch, o.ID, naming(p), d.boss)
+			d.takes(t, o.ID)
+			d.takes(t, o.ID)
+			o = d.want(t, o.ID, exchange.OTCConfirmed, exchange.WaitSettle)
+			if !o.Received.Equal(kes("1480")) || o.MomoReceipt != p.Receipt || o.NamedBy != d.boss.UserID {
+				t.Fatalf("named %+v", o)
+			}
+			if p = onlyC2B(t, d.s, p.Receipt); p.Status != exchange.C2BMatched || p.Object != exchange.DepositObject(o.ID) || p.NamedFor != uuid.Nil {
+				t.Errorf("the payment is %+v", p)
+			}
+			if set {
+				all, _, err := d.s.ListExceptions(t.Context(), store.ExceptionFilter{}, store.Page{Number: 1, Size: 10})
+				if err != nil || len(all) != 1 || all[0].Status != exchange.ExcMatched {
+					t.Errorf("%+v, %v", all, err)
+				}
+			}
+			d.credit(t, o.ID)
+			wantBalance(t, d.s, balanceOf(d), "1480", "0")
+			wantBalance(t, d.s, exchange.House(exchange.AccSuspense, money.KES), "0", "0")
+			wantBalance(t, d.s, flying(), "0", "0")
+			d.refuse(t, exchange.CodeForbidden, exchange.IntendOTCAudit, o.ID, exchange.OTCStep{}, d.boss)
+			d.do(t, exchange.IntendOTCAudit, o.ID, exchange.OTCStep{}, d.treasury)
+			wantBooks(t, d.s)
+		})
+	}
+}
+
+// Above the limit two officers name the same payment, and a third confirms the deposit.
+func TestTwoOfficersNameAPaymentAboveTheLimit(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	o := d.byMomo(t, exchange.OTCByC2B, "150000")
+	d.awaited(t, o)
+	p, other := d.stray(t, "HOUSE", "150000"), d.stray(t, "HUOSE", "150000")
+	d.do(t, exchange.IntendOTCMatch, o.ID, naming(other), d.one)
+	d.takes(t, o.ID)
+	o = d.want(t, o.ID, exchange.OTCPending, exchange.WaitSecond)
+	if got := onlyC2B(t, d.s, other.Receipt); got.Status != exchange.C2BUnmatched || got.NamedFor != o.ID {
+		t.Errorf("the payment is %+v", got)
+	}
+	d.do(t, exchange.IntendOTCMatch, o.ID, naming(other), d.one) // the same officer is no second one
+	d.takes(t, o.ID)
+	d.want(t, o.ID, exchange.OTCPending, exchange.WaitSecond)
+	rival := d.byMomo(t, exchange.OTCByC2B, "150000")
+	d.refuse(t, exchange.CodeConflict, exchange.IntendOTCMatch, rival.ID, naming(other), d.two)
+	d.do(t, exchange.IntendOTCMatch, o.ID, naming(p), d.two) // says otherwise, which is a first word
+	d.do(t, exchange.IntendOTCMatch, o.ID, naming(p), d.one)
+	d.takes(t, o.ID)
+	o = d.want(t, o.ID, exchange.OTCPending, exchange.WaitReview)
+	if o.NamedBy != d.two.UserID || o.NamedSecond != d.one.UserID || o.MomoReceipt != p.Receipt {
+		t.Fatalf("named %+v", o)
+	}
+	d.do(t, exchange.IntendOTCClaim, o.ID, exchange.OTCStep{}, d.one)
+	d.do(t, exchange.IntendOTCConfirm, o.ID, exchange.OTCStep{Received: o.Received, ValueDate: o.ValueDate}, d.one)
+	d.do(t, exchange.IntendOTCSettle, o.ID, exchange.OTCStep{}, d.treasury)
+	wantBalance(t, d.s, balanceOf(d), "150000", "0")
+	wantBooks(t, d.s)
+}
+
+// What is matched, decided otherwise, disputed, not listed, awaited elsewhere, or of a deposit that takes no money is refused.
+func TestPaymentsThatAreNoDepositsMoney(t *testing.T) {
+	t.Parallel()
+	ctx, d := t.Context(), newOTC(t)
+	o := d.byMomo(t, exchange.OTCByC2B, "700")
+	a := d.awaited(t, o)
+	refused := func(p exchange.C2BPayment) {
+		t.Helper()
+		d.refuse(t, exchange.CodeStateConflict, exchange.IntendOTCMatch, o.ID, naming(p), d.one)
+	}
+	done := d.byMomo(t, exchange.OTCByC2B, "900")
+	d.arrives(t, d.awaited(t, done), "900")
+	matched, _, err := d.s.ListC2B(ctx, store.C2BFilter{Object: exchange.DepositObject(done.ID)}, store.Page{Number: 1, Size: 10})
+	if err != nil || len(matched) != 1 {
+		t.Fatalf("%d payments, %v", len(matched), err)
+	}
+	refused(matched[0])
+	d.refuse(t, exchange.CodeStateConflict, exchange.IntendOTCMatch, done.ID, naming(d.stray(t, "ELSE", "900")), d.one)
+	d.refuse(t, exchange.CodeStateConflict, exchange.IntendOTCMatch, d.open(t, "700").ID, naming(d.stray(t, "BANK", "700")), d.one)
+
+	decided := d.aside(t, d.stray(t, "DECIDED", "700"))
+	if _, _, err := d.s.DecideException(ctx, exchange.ExceptionDecision{
+		ID: storetest.NewID(t), ExceptionID: decided.ExceptionID, Verdict: exchange.ExcCredited, MerchantID: d.merchant.ID, Reason: "its own",
+	}, d.treasury); err != nil {
+		t.Fatal(err)
+	}
+	refused(decided)
+
+	noticed := storetest.Paid(t, kes("700"))
+	noticed.Reference, noticed.At, noticed.Source = "NOTICED", time.UnixMilli(d.clock.Load()), exchange.SourceConfirmation
+	taken, err := d.momo.TakeReceipt(ctx, noticed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(taken.Payment)
+	other := d.stray(t, "DISPUTE", "700")
+	storetest.Exec(t, d.s, `UPDATE c2b_payments SET disputed = true WHERE id = $1`, other.ID)
+	refused(other)
+	waits := d.byMomo(t, exchange.OTCByC2B, "300")
+	d.awaited(t, waits)
+	refused(d.stray(t, waits.Reference, "300"))
+
+	// Officers decide otherwise between the word and the booking.
+	late := d.aside(t, d.stray(t, "LATE", "700"))
+	d.do(t, exchange.IntendOTCMatch, o.ID, naming(late), d.one)
+	if _, _, err := d.s.DecideException(ctx, exchange.ExceptionDecision{
+		ID: storetest.NewID(t), ExceptionID: late.ExceptionID, Verdict: exchange.ExcCredited, MerchantID: d.merchant.ID, Reason: "its own",
+	}, d.treasury); err != nil {
+		t.Fatal(err)
+	}
+	if o = d.takes(t, o.ID); o.HasMoney() || o.NamedPaymentID != uuid.Nil {
+		t.Errorf("taken %+v", o)
+	}
+	for name, query := range map[string]string{
+		"a payment that nobody named":       `UPDATE c2b_payments SET status = 'matched', object_type = 'otc_deposit', object_id = $1, attempt_id = $2, booked_at = now() WHERE id = $3`,
+		"a payment that is another's money": `UPDATE payment_exceptions SET status = 'matched', version = version + 1 WHERE id = (SELECT exception_id FROM c2b_payments WHERE id = $3) AND $1::uuid <> $2::uuid`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := d.aside(t, d.stray(t, "GUARD", "700"))
+			if _, err := storetest.As(t, d.s, store.RoleMomo).ExecContext(ctx, query, o.ID, a.ID, p.ID); err == nil {
+				t.Error("the database took it")
+			}
+		})
+	}
+	if _, err := storetest.As(t, d.s, store.RoleFlows).ExecContext(ctx, `UPDATE otc_deposits SET named_payment_id = $2, named_by = $3, version = version + 1 WHERE id = $1`,
+		o.ID, d.aside(t, d.stray(t, "GUARD2", "700")).ID, d.two.UserID); err == nil {
+		t.Error("the database took a name that nobody said")
+	}
+	d.do(t, exchange.IntendOTCReject, o.ID, exchange.OTCStep{Text: "over"}, d.one)
+	refused(d.stray(t, "AFTER", "700"))
+	wantBooks(t, d.s)
+}

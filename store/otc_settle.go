@@ -18,6 +18,9 @@ func settleOTC(ctx context.Context, w *otcWork) error {
 	if w.d.TookPart(w.by.UserID) {
 		return exchange.Errorf(exchange.CodeForbidden, "Who created or confirmed a deposit can't settle it.")
 	}
+	if w.d.Named(w.by.UserID) {
+		return exchange.Errorf(exchange.CodeForbidden, "Who named a deposit's money can't settle it.")
+	}
 	if err := w.notImporter(ctx, w.d.LineID, w.by.UserID); err != nil {
 		return err
 	}
@@ -61,7 +64,7 @@ func (w *otcWork) credited(ctx context.Context) error {
 
 // auditOTC closes a deposit by a person who had no part in it.
 func auditOTC(ctx context.Context, w *otcWork) error {
-	if w.d.TookPart(w.by.UserID) {
+	if w.d.TookPart(w.by.UserID) || w.d.Named(w.by.UserID) {
 		return exchange.Errorf(exchange.CodeForbidden, "Who took another part in a deposit can't audit it.")
 	}
 	if err := w.notImporter(ctx, w.d.LineID, w.by.UserID); err != nil {

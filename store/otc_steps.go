@@ -32,6 +32,7 @@ func init() {
 		exchange.IntendOTCAnswer: answerOTC, exchange.IntendOTCCancel: cancelOTC, exchange.IntendOTCAssign: assignOTC, exchange.IntendOTCClaim: claimOTC,
 		exchange.IntendOTCRelease: releaseOTC, exchange.IntendOTCAsk: askOTC, exchange.IntendOTCConfirm: confirmOTC, exchange.IntendOTCHold: holdOTC,
 		exchange.IntendOTCUnhold: unholdOTC, exchange.IntendOTCReject: rejectOTC, exchange.IntendOTCSettle: settleOTC, exchange.IntendOTCAudit: auditOTC,
+		exchange.IntendOTCMatch: matchOTC,
 	}
 }
 

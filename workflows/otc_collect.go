@@ -23,6 +23,7 @@ type otcCollection struct {
 	lapseAt   time.Time // when to end it by time again; zero for the first time
 	paidBy    uuid.UUID // the attempt that brought the money
 	credited  bool      // the database was asked to credit it
+	named     int64     // the version of the deposit whose named payment the database was asked to take
 	left      bool      // what may still come is watched elsewhere
 }
 
@@ -30,6 +31,12 @@ type otcCollection struct {
 func (f *otcDeposit) credit(ctx workflow.Context) {
 	f.paying.credited = true
 	f.learn(ctx, mustStep(ctx, &f.flow, database, "Credit the shillings", otc.CreditOTC, f.named()))
+}
+
+// takeNamed has the payment booked that officers named. It stays where it is while another officer has to agree.
+func (f *otcDeposit) takeNamed(ctx workflow.Context) {
+	f.paying.named = f.row.Version
+	f.learn(ctx, mustStep(ctx, &f.flow, rail, "Take the payment that was named", momo.TakeNamed, f.named()))
 }
 
 // current returns the prompt whose outcome the deposit waits for, nil if there is none.
@@ -261,7 +268,9 @@ func (f *otcDeposit) awaitMoney(ctx workflow.Context, now time.Time, current *pr
 	if current != nil {
 		sooner(current.next, "Ask the mobile money operator for the outcome of the prompt")
 	}
-	changed := func() bool { return f.row.Version != was || len(f.paying.callbacks) > 0 || f.commands.hasDecision() || f.long(ctx) }
+	changed := func() bool {
+		return f.row.Version != was || len(f.paying.callbacks) > 0 || f.commands.hasDecision() || f.long(ctx)
+	}
 	if at.IsZero() {
 		patiently(ctx, changed)
 		return

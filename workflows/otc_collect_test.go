@@ -18,7 +18,7 @@ func newMomoHarness(t testing.TB, method exchange.OTCMethod, payers ...payer) *o
 	if w.ask.Method = method; method == exchange.OTCByMomo {
 		w.ask.Phone = "254712345678"
 	}
-	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(payers, n-1, pays) }
+	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(payers, n, pays) }
 	return w
 }
 
@@ -133,4 +133,16 @@ func TestOTCDepositByHandAboveTheLimit(t *testing.T) {
 	w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCAudited, exchange.WaitNothing)
 	w.wantAnswers(map[string]exchange.Code{"open": "", "claim": "", "confirm": "", "settle": "", "audit": ""})
 	w.wantCredited("150000")
+}
+
+// depositRehearsals are the reasons of OTC deposits.
+func depositRehearsals() map[workflows.Reason]rehearsal {
+	return map[workflows.Reason]rehearsal{
+		workflows.ReasonDepositOutcome: {onlyRetry, func(t *testing.T, c *parkedCommand) {
+			w := newMomoHarness(t, exchange.OTCByMomo, payer{code: "1037", after: 50 * time.Minute, silent: true})
+			c.after = 10 * time.Minute
+			c.await(t, w.env, w.signs, workflows.OTCDepositID(w.ask.ID), func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
+			w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCExpired, exchange.DetailNoMoney)
+		}},
+	}
 }

@@ -45,6 +45,8 @@ func (f *otcDeposit) run(ctx workflow.Context) (OTCDepositResult, error) {
 			f.settle(ctx)
 		case f.row.Credit && !f.paying.credited:
 			f.credit(ctx)
+		case f.row.Named && f.paying.named < f.row.Version:
+			f.takeNamed(ctx)
 		case f.row.Collects != "":
 			f.collect(ctx)
 		default:

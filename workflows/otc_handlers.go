@@ -59,6 +59,11 @@ func (f *otcDeposit) onStep(ctx workflow.Context, ref IntentRef) (OTCAck, error)
 	if err != nil {
 		return OTCAck{}, passOn(err)
 	}
+	if s.Named && s.Version > f.row.Version {
+		if taken, err := step(ctx, rail, "Take the payment that was named", momo.TakeNamed, f.named()); err == nil {
+			s = taken // otherwise the flow tries again
+		}
+	}
 	f.learn(ctx, s)
 	return OTCAck{Status: s.Status, Detail: s.Detail}, nil
 }

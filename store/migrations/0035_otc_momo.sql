@@ -15,3 +15,26 @@ CREATE TRIGGER payment_attempts_of_deposit BEFORE INSERT ON payment_attempts FOR
     WHEN (NEW.direction = 'collection' AND NEW.object_type = 'otc_deposit') EXECUTE FUNCTION check_deposit_collection();
 CREATE TRIGGER otc_deposits_momo BEFORE UPDATE ON otc_deposits FOR EACH ROW WHEN (NEW.method IN ('momo', 'c2b')) EXECUTE FUNCTION check_deposit_momo();
 CREATE INDEX payment_attempts_deposit_idx ON payment_attempts (deposit_id) WHERE deposit_id IS NOT NULL;
+
+-- Officers name the payment to our number that is a deposit's money although it came under another reference.
+ALTER TABLE otc_deposits
+    ADD COLUMN named_payment_id uuid REFERENCES c2b_payments (id),
+    ADD COLUMN named_by         uuid REFERENCES users (id),
+    ADD COLUMN named_second     uuid REFERENCES users (id),
+    ADD CONSTRAINT otc_deposits_named CHECK (num_nonnulls(named_payment_id, named_by) IN (0, 2) AND (named_second IS NULL OR named_by IS NOT NULL AND named_second <> named_by)
+        AND (named_payment_id IS NULL OR method IN ('momo', 'c2b')));
+CREATE INDEX otc_deposits_named_idx ON otc_deposits (named_payment_id) WHERE named_payment_id IS NOT NULL;
+CREATE TRIGGER otc_deposits_name BEFORE UPDATE ON otc_deposits FOR EACH ROW WHEN (NEW.named_payment_id IS NOT NULL OR OLD.named_payment_id IS NOT NULL)
+    EXECUTE FUNCTION check_named_deposit();
+ALTER TABLE c2b_payments DROP CONSTRAINT c2b_payments_aside;
+ALTER TABLE c2b_payments ADD CONSTRAINT c2b_payments_aside CHECK (exception_id IS NULL OR listed_at IS NOT NULL);
+CREATE TRIGGER c2b_payments_named BEFORE UPDATE ON c2b_payments FOR EACH ROW WHEN (NEW.status = 'matched' AND OLD.status <> 'matched') EXECUTE FUNCTION check_named_payment();
+ALTER TABLE payment_exceptions DROP CONSTRAINT payment_exceptions_matched;
+CREATE CONSTRAINT TRIGGER payment_exceptions_named AFTER UPDATE ON payment_exceptions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.status = 'matched' AND OLD.status <> 'matched' AND NEW.line_id IS NULL) EXECUTE FUNCTION check_matched_payment();
+ALTER TABLE intents DROP CONSTRAINT intents_kind_check;
+ALTER TABLE intents ADD CONSTRAINT intents_kind_check CHECK (kind IN ('transfer.open', 'transfer.cancel', 'transfer.payload', 'transfer.import', 'purchase.open',
+    'purchase.cancel', 'purchase.prompt', 'sale.open', 'sale.cancel', 'sale.accept', 'sale.return', 'wallet.create', 'deposit.draft', 'deposit.open', 'deposit.edit',
+    'deposit.quote', 'deposit.submit', 'deposit.proof', 'deposit.assign', 'deposit.claim', 'deposit.release', 'deposit.request_info', 'deposit.provide_info',
+    'deposit.hold', 'deposit.unhold', 'deposit.confirm', 'deposit.reject', 'deposit.settle', 'deposit.cancel', 'deposit.audit', 'deposit.match',
+    'withdrawal.open', 'withdrawal.cancel', 'withdrawal.hold', 'withdrawal.unhold', 'withdrawal.execute', 'withdrawal.confirm'));
