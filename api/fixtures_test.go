@@ -133,13 +133,35 @@ func (e *env) sale(customer person, offer uuid.UUID) exchange.Order {
 	return o
 }
 
+// house makes a treasury wallet that buys, and sells out of an inventory of 5000 USDT.
+func (e *env) house() {
+	e.t.Helper()
+	e.treasuries.Do(func() {
+		w := storetest.TreasuryWallet(e.t, e.store, exchange.Tron)
+		storetest.AgreeValuations(e.t, e.store)
+		storetest.Deposit(e.t, e.store, w.ID, money.Must(money.USDT, "6000"))
+		storetest.Inventory(e.t, e.store, w.ID, money.Must(money.USDT, "5000"))
+	})
+}
+
+// boughtFromHouse opens a purchase of 10 USDT from the platform's treasury.
+func (e *env) boughtFromHouse(buyer person) exchange.Order {
+	e.t.Helper()
+	e.house()
+	o, err := storetest.OpenOrder(e.t.Context(), e.store, exchange.OrderRequest{
+		ID: newID(), CustomerID: buyer.ID, Type: exchange.OnRampBuy, Subtype: exchange.TreasuryOnRamp, Network: exchange.Tron, Crypto: money.Must(money.USDT, "10"),
+		QuoteID: e.quoteFor(buyer, exchange.QuoteForPurchase, "10").ID, WalletAddress: goodAddress, ExpiresAt: e.server.now().Add(exchange.OrderLife),
+	}, principalOf(buyer))
+	if err != nil {
+		e.t.Fatalf("purchase from the house: %v", err)
+	}
+	return o
+}
+
 // soldToHouse opens a merchant's sale of 10 USDT to the platform's treasury.
 func (e *env) soldToHouse(merchant person) exchange.Order {
 	e.t.Helper()
-	e.treasuries.Do(func() {
-		storetest.TreasuryWallet(e.t, e.store, exchange.Tron)
-		storetest.AgreeValuations(e.t, e.store)
-	})
+	e.house()
 	storetest.Shillings(e.t, e.store, exchange.PlatformTreasury, money.Must(money.KES, "2000"))
 	o, err := storetest.OpenOffRamp(e.t.Context(), e.store, exchange.OrderRequest{
 		ID: newID(), CustomerID: merchant.ID, Type: exchange.OffRampSell, Subtype: exchange.TreasuryOffRamp, Network: exchange.Tron, Crypto: money.Must(money.USDT, "10"),
@@ -206,9 +228,11 @@ func (e *env) quoteFor(owner person, purpose exchange.QuotePurpose, amount strin
 		e.rate("128.9", "129.1")
 	}
 	storetest.AgreeValuations(e.t, e.store)
-	q, err := e.store.OpenQuote(e.t.Context(), store.QuoteRequest{
-		ID: newID(), Purpose: purpose, Side: exchange.QuoteSell, Amount: money.Must(money.USDT, amount),
-	}, principalOf(owner))
+	r := store.QuoteRequest{ID: newID(), Purpose: purpose, Side: exchange.QuoteSell, Amount: money.Must(money.USDT, amount)}
+	if purpose == exchange.QuoteForPurchase {
+		r.Side, r.Network = exchange.QuoteBuy, exchange.Tron
+	}
+	q, err := e.store.OpenQuote(e.t.Context(), r, principalOf(owner))
 	if err != nil {
 		e.t.Fatalf("quote: %v", err)
 	}

@@ -85,7 +85,7 @@ type env struct {
 	client *http.Client
 	logs   *logBuffer
 	skew   atomic.Int64 // by how much the API's clock is ahead
-	// treasuries makes the wallet of the house once.
+	// treasuries makes the wallet of the house once, with an inventory.
 	treasuries sync.Once
 }
 

@@ -350,30 +350,6 @@ func (f *form) tariff(name string) []exchange.TariffBand {
 	return bands
 }
 
-// allocate requests shillings of the house for the platform's treasury, or the return of some of them.
-func (s *server) allocate(c *call) error {
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	amount := f.amount("amount", money.KES, true)
-	direction := f.oneOf("direction", true, "in", "out")
-	note := f.line("note", true, maxAllocationNote)
-	if err := f.done(); err != nil {
-		return err
-	}
-	if direction == "out" {
-		amount = amount.Neg()
-	}
-	waits, err := s.Store.ProposeAllocation(c.ctx, amount, note, c.who)
-	if err != nil {
-		return err
-	}
-	return answerPending(c, waits)
-}
-
-const maxAllocationNote = 200
-
 func (s *server) momoRoutes() []route {
 	const auth = "/api/v1/auth"
 	return []route{
@@ -389,6 +365,5 @@ func (s *server) momoRoutes() []route {
 		{method: post, path: auth + "/momo/release", action: exchange.ActReleaseDatabase, limit: limitGeneral, key: keyOptional, handle: s.proposal(maxNoteLength, s.Store.ProposeRelease)},
 		{method: get, path: auth + "/momo/terms", one: true, action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listTerms},
 		{method: post, path: auth + "/momo/terms", action: exchange.ActWriteMomoTerms, limit: limitGeneral, key: keyOptional, handle: s.proposeTerms},
-		{method: post, path: auth + "/treasury/allocations", action: exchange.ActAllocate, limit: limitGeneral, key: keyRequired, handle: s.allocate},
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ const (
 	closePath      = "/api/v1/auth/momo/breaker/close"
 	releasePath    = "/api/v1/auth/momo/release"
 	allocationPath = "/api/v1/auth/treasury/allocations"
+	inventoryPath  = "/api/v1/auth/treasury/inventory"
 )
 
 // collects books shillings into the account that receives payments.
@@ -263,6 +265,42 @@ func TestTreasuryIsAllocatedByTwo(t *testing.T) {
 	a, err := c.store.Account(t.Context(), exchange.Owned(exchange.AccFiatBalance, exchange.PlatformTreasury, money.KES))
 	if err != nil || a.Posted.String() != "300000.00" {
 		t.Errorf("the treasury has %s, %v", a.Posted, err)
+	}
+}
+
+// Two officers set crypto aside for sale and take some back; others neither see nor change it.
+func TestInventoryIsAllocatedByTwo(t *testing.T) {
+	c := newCrossing(t, "1")
+	colleague := c.person(exchange.RoleTreasury)
+	wallet := storetest.TreasuryWallet(t, c.store, exchange.Tron)
+	storetest.Deposit(t, c.store, wallet.ID, money.Must(money.USDT, "1000"))
+	ask := func(who person, amount, direction string, more map[string]any) *reply {
+		body := map[string]any{"wallet_id": wallet.ID.String(), "asset": "USDT", "amount": amount, "direction": direction, "note": "for purchases"}
+		maps.Copy(body, more)
+		return c.do(post, inventoryPath, body, who.auth(), withKey(newID().String()))
+	}
+	ask(c.admin, "0", "in", nil).blames("/amount out_of_range")
+	ask(c.admin, "5", "up", nil).blames("/direction enum")
+	ask(c.admin, "5", "in", map[string]any{"asset": "ETH"}).blames("/asset enum")
+	ask(c.admin, "5", "in", map[string]any{"wallet_id": newID().String()}).blames("/wallet_id not_found")
+	ask(c.sender, "5", "in", nil).refused(exchange.CodeForbidden)
+	c.do(get, inventoryPath, nil, c.sender.auth()).refused(exchange.CodeForbidden)
+	confirm := func(waits map[string]any, who person) *reply {
+		return c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, who.auth(), freshKey())
+	}
+	waits := waiting(ask(colleague, "500", "in", nil))
+	confirm(waits, colleague).refused(exchange.CodeForbidden)
+	confirm(waits, c.admin).want(http.StatusOK)
+	confirm(waiting(ask(c.admin, "200", "out", nil)), colleague).want(http.StatusOK)
+	confirm(waiting(ask(c.admin, "300.000001", "out", nil)), colleague).refused(exchange.CodeInsufficientFunds)
+	confirm(waiting(ask(c.admin, "700.000001", "in", nil)), colleague).refused(exchange.CodeInsufficientFunds)
+	list := c.do(get, inventoryPath, nil, colleague.auth()).want(http.StatusOK).object()["inventories"].([]any)
+	if len(list) != 1 {
+		t.Fatalf("the inventories are %v", list)
+	}
+	if i := list[0].(map[string]any); i["allocated_amount"] != "300.000000" || i["available_amount"] != "300.000000" || i["reserved_amount"] != "0.000000" || i["sold_amount"] != "0.000000" ||
+		i["wallet_id"] != wallet.ID.String() || i["network"] != "tron" || i["asset"] != "USDT" {
+		t.Errorf("the inventory is %v", i)
 	}
 }
 

@@ -30,9 +30,7 @@ func (c *call) orders(in []exchange.Order) []wireOrder {
 var (
 	orderStatuses = []string{"pending", "processing", "confirming", "completed", "cancelled", "failed"}
 	orderTypes    = []string{"ON_RAMP_BUY", "ON_RAMP_SELL", "OFF_RAMP_BUY", "OFF_RAMP_SELL"}
-	orderSubtypes = []string{
-		"standard_onramp", "standard_offramp", "remittance_offramp", "custodial_remittance_offramp", "treasury_offramp",
-	}
+	orderSubtypes = names(exchange.OrderSubtypes())
 )
 
 func (s *server) listOrders(c *call) error {
@@ -156,6 +154,9 @@ func (s *server) retryPayment(c *call) error {
 	o, err := s.visible(c)
 	if err != nil {
 		return err
+	}
+	if !o.OwnedBy(c.who) {
+		return exchange.Errorf(exchange.CodeForbidden, "Only the customer of an order can ask for another prompt.")
 	}
 	if o.OffRamp() {
 		return exchange.Errorf(exchange.CodeStateConflict, "Off-ramp orders have no payment to retry.")

@@ -38,7 +38,7 @@ func (s *server) decideDeposit(kind exchange.IntentKind) func(*call) error {
 		if err != nil {
 			return err
 		}
-		if o.OffRamp() && !o.SoldBy(c.who) {
+		if o.OffRamp() && !o.OwnedBy(c.who) {
 			return exchange.Errorf(exchange.CodeForbidden, "Only the seller decides about crypto of another amount.")
 		}
 		if o.Other.ID == uuid.Nil {

@@ -272,7 +272,11 @@ func TestOffersOnTheWire(t *testing.T) {
 	if text := encoded(t, orderWire(o, exchange.Principal{})); strings.Contains(text, "offer_id") {
 		t.Errorf("a sale to the treasury is %s", text)
 	}
-	o.Subtype, o.OfferID = exchange.StandardOffRamp, newID()
+	o.Type, o.Subtype = exchange.OnRampBuy, exchange.TreasuryOnRamp
+	if text := encoded(t, orderWire(o, exchange.Principal{})); strings.Contains(text, "offer_id") {
+		t.Errorf("a purchase from the treasury is %s", text)
+	}
+	o.Type, o.Subtype, o.OfferID = exchange.OffRampSell, exchange.StandardOffRamp, newID()
 	if text := encoded(t, orderWire(o, exchange.Principal{})); !strings.Contains(text, `"offer_id":"`+o.OfferID.String()+`"`) {
 		t.Errorf("a sale is %s", text)
 	}
@@ -292,6 +296,57 @@ func (c counter) quoted(who person) string {
 	c.t.Helper()
 	return c.do(post, "/api/v1/auth/pricing/quotes", map[string]any{"purpose": "offramp", "offer_type": "BUY", "asset": "USDT", "amount": "10"}, who.auth(),
 		withKey(newID().String())).want(http.StatusCreated).text("id")
+}
+
+// The house sells at a quote, to customers and merchants, out of its inventory.
+func TestPurchasesWithQuotes(t *testing.T) {
+	c := openCounter(t)
+	c.rate("129", "131")
+	c.house()
+	sub := c.person(exchange.RoleSubvendor, c.vendor.ID)
+	quoted := func(who person, amount string) *reply {
+		return c.do(post, "/api/v1/auth/pricing/quotes", map[string]any{"purpose": "onramp", "offer_type": "SELL", "asset": "USDT", "amount": amount, "network": "tron"},
+			who.auth(), withKey(newID().String()))
+	}
+	buy := func(quote string, more map[string]any) map[string]any {
+		body := map[string]any{"order_type": "ON_RAMP_BUY", "order_subtype": "treasury_onramp", "fx_rate_quote_id": quote, "wallet_address": goodAddress}
+		for k, v := range more {
+			if body[k] = v; v == nil {
+				delete(body, k)
+			}
+		}
+		return body
+	}
+	for _, who := range []person{c.customer, c.vendor, sub} {
+		quote := quoted(who, "10").want(http.StatusCreated).text("id")
+		r := c.open(who, buy(quote, nil)).want(http.StatusCreated)
+		o := r.object()
+		if _, there := o["offer_id"]; there || o["vendor_id"] != exchange.PlatformTreasury.String() || o["fiat_amount"] != "1310.00" || o["crypto_amount"] != "10.000000" ||
+			o["network"] != "tron" || o["fx_rate_quote_id"] != quote {
+			t.Errorf("a %s buys %s", who.Role, r.body)
+		}
+		c.open(who, buy(quote, nil)).refused(exchange.CodeStateConflict) // it was used
+		c.do(post, ordersPath+"/"+o["id"].(string)+"/retry-payment", nil, who.auth(), freshKey()).want(http.StatusOK)
+		c.do(post, ordersPath+"/"+o["id"].(string)+"/cancel", nil, who.auth(), freshKey()).want(http.StatusOK)
+	}
+	c.do(post, ordersPath+"/"+c.order(c.customer, c.offer.ID).ID.String()+"/retry-payment", nil, c.vendor.auth(), freshKey()).refused(exchange.CodeForbidden)
+	mine := quoted(c.customer, "10").text("id")
+	for want, more := range map[string]map[string]any{
+		"/fx_rate_quote_id required":  {"fx_rate_quote_id": nil, "crypto_amount": "10", "network": "tron"},
+		"/fx_rate_quote_id not_found": {"fx_rate_quote_id": quoted(c.vendor, "10").text("id")},
+		"/network mismatch":           {"network": "ethereum", "wallet_address": nil},
+		"/fiat_amount forbidden":      {"fiat_amount": "1310"},
+		"/offer_id forbidden":         {"offer_id": c.offer.ID.String()},
+		"/expected_rate forbidden":    {"expected_rate": "131"},
+		"/crypto_amount mismatch":     {"crypto_amount": "11"},
+		"/refund_address forbidden":   {"refund_address": goodAddress},
+	} {
+		c.open(c.customer, buy(mine, more)).blames(want)
+	}
+	quoted(c.customer, "5000.000001").refused(exchange.CodeInsufficientFunds)
+	if priced := c.do(get, "/api/v1/auth/pricing/indicative?purpose=onramp&offer_type=SELL&asset=USDT&amount=10&network=tron", nil, c.customer.auth()).want(200).object(); priced["fiat_amount"] != "1310.00" {
+		t.Errorf("ten cost about %v", priced["fiat_amount"])
+	}
 }
 
 // The house buys at a quote, from customers and merchants, and from custodial wallets.

@@ -241,7 +241,7 @@ func (s *server) fitTerms(c *call, f *form, d *orderDraft) error {
 	var err error
 	switch {
 	case d.kind.Quote:
-		err = s.seeQuote(c, f, r)
+		err = s.seeQuote(c, f, d.kind, r)
 	case r.OfferID != uuid.Nil:
 		err = s.seeOffer(c, f, r)
 	}
@@ -276,8 +276,9 @@ func (s *server) seeOffer(c *call, f *form, r *exchange.OrderRequest) error {
 	return err
 }
 
-// seeQuote takes the amount from the quote, and the network from the wallet that pays or from the request.
-func (s *server) seeQuote(c *call, f *form, r *exchange.OrderRequest) error {
+// seeQuote takes the amount from the quote, and the network from the wallet that pays, from the request or, of a purchase, from the
+// quote.
+func (s *server) seeQuote(c *call, f *form, k exchange.OrderKind, r *exchange.OrderRequest) error {
 	if r.QuoteID == uuid.Nil {
 		return nil // the rules of the kind report that it is required
 	}
@@ -300,6 +301,9 @@ func (s *server) seeQuote(c *call, f *form, r *exchange.OrderRequest) error {
 			return err
 		}
 		r.Seen.Network = wallet.Network
+	}
+	if !k.OffRamp() && r.Network == "" {
+		r.Network, r.Seen.Network = q.Terms.Network, q.Terms.Network
 	}
 	if !f.has("crypto_amount") && !f.has("fiat_amount") {
 		f.values["crypto_amount"] = q.Price.Crypto.String()

@@ -81,7 +81,7 @@ func (id wireOfferID) MarshalJSON() ([]byte, error) {
 }
 
 func offerWireOf(o exchange.Order) *wireOfferID {
-	if o.Subtype == exchange.TreasuryOffRamp {
+	if o.Subtype.Treasury() {
 		return nil
 	}
 	id := wireOfferID(o.OfferID)
@@ -117,7 +117,7 @@ func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 	if reader.Role.Staff() && o.OffRamp() && o.FundWalletID != uuid.Nil {
 		w.ApprovalDigest = o.FundingIntent()
 	}
-	own := o.SoldBy(reader)
+	own := o.OwnedBy(reader)
 	if !own && exchange.ScopeOf(reader.Role, exchange.ActReadBank) == exchange.ScopeNone {
 		w.AccountNumber = nullString(lastDigits(o.Beneficiary.AccountNumber))
 	}

@@ -104,6 +104,14 @@ func (s scene) cancelled() uuid.UUID {
 	return s.orderID()
 }
 
+// prompted is a purchase that the caller's side pays. Merchants buy from the house.
+func (s scene) prompted() uuid.UUID {
+	if s.own && s.who.Role.Merchant() {
+		return s.w.boughtFromHouse(s.merchant()).ID
+	}
+	return s.orderID()
+}
+
 // saleID is a sale of the caller's side, or of another account. Merchants sell to the house.
 func (s scene) saleID() uuid.UUID {
 	seller, sell := s.customer(), func(p person) exchange.Order { return s.w.sale(p, s.w.buys.ID) }
@@ -166,7 +174,7 @@ func cells() map[string]cell {
 	const auth = "/api/v1/auth/"
 	all := map[string]cell{
 		"GET " + auth + "orders/{id}": {id: order}, "GET " + auth + "orders/{id}/timeline": {id: order},
-		"POST " + auth + "orders/{id}/cancel": {id: func(s scene) uuid.UUID { return s.cancelled() }}, "POST " + auth + "orders/{id}/retry-payment": {id: order},
+		"POST " + auth + "orders/{id}/cancel": {id: func(s scene) uuid.UUID { return s.cancelled() }}, "POST " + auth + "orders/{id}/retry-payment": {id: func(s scene) uuid.UUID { return s.prompted() }},
 		"PATCH " + auth + "orders/{id}/refund-address": {id: func(s scene) uuid.UUID { return s.saleID() }, body: fixed(map[string]any{"refund_address": goodAddress})},
 		"POST " + auth + "orders/{id}/accept-deposit":  {id: func(s scene) uuid.UUID { return s.saleID() }, body: fixed(map[string]any{"digest": strings.Repeat("0", 64)})},
 		"POST " + auth + "orders/{id}/return-deposit":  {id: func(s scene) uuid.UUID { return s.saleID() }, body: fixed(map[string]any{"digest": strings.Repeat("0", 64)})},

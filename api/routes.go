@@ -45,7 +45,7 @@ const (
 func (s *server) routes() []route {
 	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
 		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.exceptionRoutes(), s.refundRoutes(), s.saleApprovalRoutes(),
-		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.momoRoutes(), s.webhookRoutes(), s.parkedRoutes(), s.bankRoutes(), s.payoutAttestationRoutes(),
+		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.momoRoutes(), s.treasuryRoutes(), s.webhookRoutes(), s.parkedRoutes(), s.bankRoutes(), s.payoutAttestationRoutes(),
 		s.freezeRoutes(), s.fileRoutes(), s.houseRoutes(), s.statementRoutes(), s.destinationRoutes(), s.otcRoutes(), s.withdrawalRoutes(), s.feeRoutes())
 }
 

@@ -19,25 +19,26 @@ const (
 	ControlUserLimits  ControlKind = "user_limits"  // a user's own limits, above those of its role
 	ControlStaffAccess ControlKind = "staff_access" // the account of an admin or a treasury officer becomes active
 	// Treasury matters: a treasury officer may propose these too.
-	ControlMomoTerms          ControlKind = "momo_terms"          // the operator's limits and tariff, from a time on
-	ControlTreasuryAllocation ControlKind = "treasury_allocation" // shillings for the platform's own treasury, or back
-	ControlFloatMove          ControlKind = "float_move"          // a large movement of float at the operator
-	ControlExceptionDecision  ControlKind = "exception_decision"  // a decision about a large payment exception
-	ControlPayoutAttestation  ControlKind = "payout_attestation"  // the outcome of a payout that the operator does not report
-	ControlOrderAddress       ControlKind = "order_address"       // another address for the crypto of a purchase that can't be sent
-	ControlRefundDecision     ControlKind = "refund_decision"     // a large refund by mobile money, or the payee of one
-	ControlDatabaseRelease    ControlKind = "database_release"    // requests to the operator from another database than before
-	ControlDenyRemoval        ControlKind = "deny_removal"        // an address leaves the deny list
-	ControlFeeProfile         ControlKind = "fee_profile"         // the next version of the house's fees
-	ControlFXRate             ControlKind = "fx_rate"             // a rate that strays from the market
-	ControlBreakerClosed      ControlKind = "breaker_closed"      // payouts by mobile money go again
-	ControlQuarantine         ControlKind = "quarantine_settled"  // a movement in the quarantine is explained
-	ControlFreezeLift         ControlKind = "freeze_lift"         // the end of a freeze of all outgoing payments
-	ControlNonceReopened      ControlKind = "nonce_reopened"      // a wallet signs again after a transaction that was not ours
-	ControlEscrowPolicy       ControlKind = "escrow_policy"       // escrow addresses rest less, or unverified users may use more of them
-	ControlBankAccount        ControlKind = "bank_account"        // an account of the house at a bank, or other data of it
-	ControlBankDay            ControlKind = "bank_day"            // banks settle on a day, or don't
-	ControlWithdrawalFailure  ControlKind = "withdrawal_failure"  // a withdrawal ends unpaid, and its money is free
+	ControlMomoTerms          ControlKind = "momo_terms"           // the operator's limits and tariff, from a time on
+	ControlTreasuryAllocation ControlKind = "treasury_allocation"  // shillings for the platform's own treasury, or back
+	ControlFloatMove          ControlKind = "float_move"           // a large movement of float at the operator
+	ControlExceptionDecision  ControlKind = "exception_decision"   // a decision about a large payment exception
+	ControlPayoutAttestation  ControlKind = "payout_attestation"   // the outcome of a payout that the operator does not report
+	ControlOrderAddress       ControlKind = "order_address"        // another address for the crypto of a purchase that can't be sent
+	ControlRefundDecision     ControlKind = "refund_decision"      // a large refund by mobile money, or the payee of one
+	ControlDatabaseRelease    ControlKind = "database_release"     // requests to the operator from another database than before
+	ControlDenyRemoval        ControlKind = "deny_removal"         // an address leaves the deny list
+	ControlFeeProfile         ControlKind = "fee_profile"          // the next version of the house's fees
+	ControlFXRate             ControlKind = "fx_rate"              // a rate that strays from the market
+	ControlBreakerClosed      ControlKind = "breaker_closed"       // payouts by mobile money go again
+	ControlQuarantine         ControlKind = "quarantine_settled"   // a movement in the quarantine is explained
+	ControlFreezeLift         ControlKind = "freeze_lift"          // the end of a freeze of all outgoing payments
+	ControlNonceReopened      ControlKind = "nonce_reopened"       // a wallet signs again after a transaction that was not ours
+	ControlEscrowPolicy       ControlKind = "escrow_policy"        // escrow addresses rest less, or unverified users may use more of them
+	ControlBankAccount        ControlKind = "bank_account"         // an account of the house at a bank, or other data of it
+	ControlBankDay            ControlKind = "bank_day"             // banks settle on a day, or don't
+	ControlInventory          ControlKind = "inventory_allocation" // crypto of the treasury for purchases without an offer, or back
+	ControlWithdrawalFailure  ControlKind = "withdrawal_failure"   // a withdrawal ends unpaid, and its money is free
 	// House money: only treasury officers propose and confirm it.
 	ControlJournalEntry ControlKind = "journal_entry"  // what happened to the house's money outside of Kivuko
 	ControlFeeSweep     ControlKind = "fee_sweep"      // earned fees go to the treasury
@@ -61,7 +62,7 @@ func ControlKinds() []ControlKind {
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
 		ControlEscrowPolicy,
-		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
+		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlInventory, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
 	}
 }
 

@@ -83,7 +83,7 @@ func (o Order) OtherDigest() string {
 // AsksTheSeller reports whether another amount waits for the seller's word.
 func (o Order) AsksTheSeller() bool { return o.Status == OrderPending && o.Other.ID != uuid.Nil }
 
-// SoldBy reports whether the order is the caller's own, or its merchant's.
-func (o Order) SoldBy(p Principal) bool {
+// OwnedBy reports whether the order is the caller's own, or its merchant's.
+func (o Order) OwnedBy(p Principal) bool {
 	return o.CustomerID == p.UserID || p.Role.Merchant() && o.CustomerID == p.VendorID
 }

@@ -12,6 +12,7 @@
 //   - Customer: a verified person who buys, sells and sends.
 //   - Treasury: the house's own shillings and coins for trading, and its wallets.
 //   - Offer: a merchant's standing offer to sell or buy a stablecoin at a rate; its funds are held while it is published.
+//   - Inventory: crypto of the treasury that two officers set aside; the house sells it at quotes, without an offer.
 //   - Order: a purchase (on-ramp) or sale (off-ramp) of crypto by a customer or a merchant, at a price fixed when it is opened.
 //   - Quote: a price that is promised for a short time; Rate: the price of a unit of one asset in another, from a time on.
 //   - Fee profile: the versions of a fee for a purpose and an asset; an object keeps the version that it was opened with.

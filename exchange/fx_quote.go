@@ -44,6 +44,7 @@ type QuotePurpose string
 // The purposes. Add a new one together with the flow that accepts its quotes.
 const (
 	QuoteForTransfer QuotePurpose = "transfer"
+	QuoteForPurchase QuotePurpose = "onramp"      // purchases without an offer
 	QuoteForSale     QuotePurpose = "offramp"     // sales without an offer
 	QuoteForDeposit  QuotePurpose = "otc_deposit" // the treasury sells crypto to a merchant
 	// The treasury buys crypto from a merchant, or sells it, out of its balance.
@@ -52,7 +53,7 @@ const (
 
 // QuotePurposes lists the purposes.
 func QuotePurposes() []QuotePurpose {
-	return []QuotePurpose{QuoteForTransfer, QuoteForSale, QuoteForDeposit, QuoteForWithdrawal}
+	return []QuotePurpose{QuoteForTransfer, QuoteForPurchase, QuoteForSale, QuoteForDeposit, QuoteForWithdrawal}
 }
 
 // Valid reports whether p is a known purpose.
@@ -67,7 +68,7 @@ func (p QuotePurpose) AtDesk() bool { return p == QuoteForDeposit || p == QuoteF
 
 // ObjectType is the type of the objects that are opened with quotes of the purpose.
 func (p QuotePurpose) ObjectType() string {
-	if p == QuoteForSale {
+	if p == QuoteForPurchase || p == QuoteForSale {
 		return "order"
 	}
 	return string(p)

@@ -47,19 +47,20 @@ type Hold struct {
 type HoldVerb string
 
 // The verbs. Place reserves from the account's available balance. Split moves part of a parent hold into a new one. Grow
-// adds to a hold from the available balance. Release frees the hold's money; Return gives it back to the parent hold.
+// adds to a hold from the available balance, and Shrink gives a part of it back. Release frees the hold's money; Return gives it back to the parent hold.
 // Capture ends the hold because an entry in the same posting spends the money.
 const (
 	HoldPlace   HoldVerb = "place"
 	HoldSplit   HoldVerb = "split"
 	HoldGrow    HoldVerb = "grow"
+	HoldShrink  HoldVerb = "shrink"
 	HoldRelease HoldVerb = "release"
 	HoldReturn  HoldVerb = "return"
 	HoldCapture HoldVerb = "capture"
 )
 
-// HoldOp is one operation on one hold. Place and Split need the complete new hold; the others need only its id (and Grow the
-// amount to add).
+// HoldOp is one operation on one hold. Place and Split need the complete new hold; the others need only its id (and Grow and
+// Shrink the amount to add or to give back).
 type HoldOp struct {
 	Verb HoldVerb
 	Hold Hold

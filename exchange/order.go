@@ -41,8 +41,17 @@ const (
 	StandardOffRamp            OrderSubtype = "standard_offramp"
 	RemittanceOffRamp          OrderSubtype = "remittance_offramp"
 	CustodialRemittanceOffRamp OrderSubtype = "custodial_remittance_offramp"
-	TreasuryOffRamp            OrderSubtype = "treasury_offramp"
+	TreasuryOffRamp            OrderSubtype = "treasury_offramp" // the house buys
+	TreasuryOnRamp             OrderSubtype = "treasury_onramp"  // the house sells
 )
+
+// OrderSubtypes lists the subtypes.
+func OrderSubtypes() []OrderSubtype {
+	return []OrderSubtype{StandardOnRamp, StandardOffRamp, RemittanceOffRamp, CustodialRemittanceOffRamp, TreasuryOffRamp, TreasuryOnRamp}
+}
+
+// Treasury reports whether orders of the subtype are with the house, and have no offer by their nature.
+func (s OrderSubtype) Treasury() bool { return s == TreasuryOffRamp || s == TreasuryOnRamp }
 
 // OrderStatus is the state of an order. Both directions use the same six names.
 type OrderStatus string
@@ -192,9 +201,12 @@ type Order struct {
 }
 
 // Charged is the order's price, which has no fee yet, with the fee of a profile: on what is paid for a purchase, or on the value of
-// the crypto of a sale. The vendor bears it, except in a sale at a quote.
+// the crypto of a sale. The vendor bears it, except at a quote.
 func (o Order) Charged(f FeeProfile) Price {
-	if !o.OffRamp() {
+	switch {
+	case !o.OffRamp() && o.QuoteID != uuid.Nil:
+		return o.Price.PurchaseFeeInside(f.Fee(o.Price.Fiat))
+	case !o.OffRamp():
 		return o.Price.PurchaseFee(f.Fee(o.Price.Fiat))
 	}
 	return o.soldFor(o.Price, f.Fee(o.Price.Vendor))

@@ -24,9 +24,10 @@ type OrderKind struct {
 	Bank        bool      // the money may go to a bank account
 }
 
-// orderKinds is the only list of the kinds of order. 0007_exchange.sql has the same rows.
+// orderKinds is the only list of the kinds of order. The table order_kinds has the same rows.
 var orderKinds = []OrderKind{
 	{Type: OnRampBuy, Subtype: StandardOnRamp, Offer: OfferSell},
+	{Type: OnRampBuy, Subtype: TreasuryOnRamp, Quote: true, Merchants: true},
 	{Type: OnRampSell, Subtype: StandardOnRamp, Offer: OfferSell, VendorOpens: true},
 	{Type: OffRampSell, Subtype: StandardOffRamp, Offer: OfferBuy},
 	{Type: OffRampSell, Subtype: RemittanceOffRamp, Offer: OfferBuy, Sender: true, Beneficiary: true, Bank: true},
@@ -60,6 +61,14 @@ func KindOf(t OrderType, s OrderSubtype) (OrderKind, bool) {
 // OffRamp reports whether orders of the kind sell crypto for shillings.
 func (k OrderKind) OffRamp() bool { return k.Type.OffRamp() }
 
+// QuotePurpose is the purpose of the quotes that price the kind.
+func (k OrderKind) QuotePurpose() QuotePurpose {
+	if k.OffRamp() {
+		return QuoteForSale
+	}
+	return QuoteForPurchase
+}
+
 // Name is the kind as messages name it.
 func (k OrderKind) Name() string { return string(k.Type) + " " + string(k.Subtype) }
 
@@ -75,7 +84,7 @@ func (k OrderKind) MayOpen(r Role) bool {
 // customer can't spend from the customer's wallets.
 func (k OrderKind) MayFund() bool { return k.OffRamp() && !k.VendorOpens }
 
-// PlatformTreasury is the house's own account as a vendor. It buys the crypto of sales without an offer. It has no
+// PlatformTreasury is the house's own account as a vendor. It buys the crypto of sales without an offer, and sells that of purchases without one. It has no
 // login and is not listed among the merchants.
 var PlatformTreasury = uuid.MustParse("00000000-0000-7000-8000-6b6976756b6f")
 

@@ -2,6 +2,8 @@ package exchange_test
 
 import (
 	"errors"
+	"fmt"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -18,11 +20,8 @@ func TestKinds(t *testing.T) {
 	t.Parallel()
 	known := 0
 	types := []exchange.OrderType{exchange.OnRampBuy, exchange.OnRampSell, exchange.OffRampBuy, exchange.OffRampSell}
-	subtypes := []exchange.OrderSubtype{
-		exchange.StandardOnRamp, exchange.StandardOffRamp, exchange.RemittanceOffRamp, exchange.CustodialRemittanceOffRamp, exchange.TreasuryOffRamp,
-	}
 	for _, ty := range types {
-		for _, st := range subtypes {
+		for _, st := range exchange.OrderSubtypes() {
 			if k, ok := exchange.KindOf(ty, st); ok {
 				known++
 				if k.Type != ty || k.Subtype != st || (k.Offer == "") != k.Quote || k.VendorOpens && k.MayOpen(exchange.RoleCustomer) {
@@ -31,7 +30,7 @@ func TestKinds(t *testing.T) {
 			}
 		}
 	}
-	if known != len(exchange.OrderKinds()) || known != 7 {
+	if known != len(exchange.OrderKinds()) || known != 8 {
 		t.Errorf("%d kinds are found", known)
 	}
 	for ty, want := range map[exchange.OrderType]exchange.OrderSubtype{"": exchange.StandardOnRamp, exchange.OnRampSell: exchange.StandardOnRamp, exchange.OffRampBuy: exchange.StandardOffRamp, exchange.OffRampSell: exchange.StandardOffRamp} {
@@ -41,14 +40,14 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Merchants open their own kinds and sales to the house, customers the others, staff none.
+// Merchants open their own kinds and orders with the house, customers the others, staff none.
 func TestWhoOpens(t *testing.T) {
 	t.Parallel()
 	for _, k := range exchange.OrderKinds() {
 		for _, r := range exchange.Roles() {
 			want := !k.VendorOpens
 			if r.Merchant() {
-				want = k.VendorOpens || k.Subtype == exchange.TreasuryOffRamp
+				want = k.VendorOpens || k.Subtype.Treasury()
 			}
 			if want = want && !r.Staff(); k.MayOpen(r) != want {
 				t.Errorf("%s may open %s: %v", r, k.Name(), !want)
@@ -107,7 +106,7 @@ func TestBrokenRequestsAreNamed(t *testing.T) {
 	}
 	standard, remittance, custodial := kind(exchange.OffRampSell, exchange.StandardOffRamp), kind(exchange.OffRampSell, exchange.RemittanceOffRamp), kind(exchange.OffRampSell, exchange.CustodialRemittanceOffRamp)
 	treasury, bought, sold := kind(exchange.OffRampSell, exchange.TreasuryOffRamp), kind(exchange.OffRampBuy, ""), kind(exchange.OnRampSell, "")
-	purchase := kind(exchange.OnRampBuy, "")
+	purchase, fromHouse := kind(exchange.OnRampBuy, ""), kind(exchange.OnRampBuy, exchange.TreasuryOnRamp)
 	for name, c := range map[string]struct {
 		kind  exchange.OrderKind
 		spoil func(*exchange.OrderRequest)
@@ -131,6 +130,11 @@ func TestBrokenRequestsAreNamed(t *testing.T) {
 		"an address for a customer":    {sold, func(r *exchange.OrderRequest) { r.WalletAddress = "T" }, "/wallet_address forbidden"},
 		"a phone for a customer":       {bought, func(r *exchange.OrderRequest) { r.Phone = "254712345678" }, "/payment_phone_number forbidden"},
 		"a refund for a customer":      {bought, func(r *exchange.OrderRequest) { r.RefundAddress = "T" }, "/refund_address forbidden"},
+		"no quote for the house":       {fromHouse, func(r *exchange.OrderRequest) { r.QuoteID = uuid.Nil }, "/fx_rate_quote_id required"},
+		"an offer of the house":        {fromHouse, func(r *exchange.OrderRequest) { r.OfferID = uuid.New() }, "/offer_id forbidden"},
+		"no network for the house":     {fromHouse, func(r *exchange.OrderRequest) { r.Network = "" }, "/network required"},
+		"a wallet for the house":       {fromHouse, func(r *exchange.OrderRequest) { r.FundWalletID = uuid.New() }, "/wallet_id forbidden"},
+		"a bank that pays the house":   {fromHouse, func(r *exchange.OrderRequest) { r.PayoutMethod = "bank" }, "/payment_method enum"},
 		"a refund of a purchase":       {purchase, func(r *exchange.OrderRequest) { r.RefundAddress = "T" }, "/refund_address forbidden"},
 		"a refund beside the wallet":   {custodial, func(r *exchange.OrderRequest) { r.RefundAddress = "T" }, "/refund_address forbidden"},
 		"a bank":                       {standard, func(r *exchange.OrderRequest) { r.PayoutMethod = "bank" }, "/payment_method enum"},
@@ -208,6 +212,42 @@ func TestSalesByFiat(t *testing.T) {
 		less := exchange.SellByCrypto(p.Crypto.Sub(money.Must(money.USDT, "0.000001")), rate)
 		if p.Fiat.Cmp(fiat) < 0 || less.Fiat.Cmp(fiat) >= 0 {
 			rt.Fatalf("%s at %s: %s brings %s, one unit less %s", fiat, rate, p.Crypto, p.Fiat, less.Fiat)
+		}
+	})
+}
+
+// A purchase at a quote costs what was promised: the fee is inside, the treasury gets the worth of the crypto to the cent, and the
+// house keeps about a shilling at most besides.
+func TestPurchasesByQuote(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		profile := exchange.FeeProfile{
+			FeeLine: exchange.FeeLine{Scope: exchange.FeePurchase, Asset: money.USDT}, Fixed: money.FromUnits(money.KES, big.NewInt(rapid.Int64Range(0, 10_000).Draw(rt, "fixed"))),
+			BasisPoints: rapid.Int64Range(0, 1000).Draw(rt, "points"), Minimum: money.FromUnits(money.KES, big.NewInt(rapid.Int64Range(0, 10_000).Draw(rt, "minimum"))),
+			Spread: rapid.Int64Range(0, 500).Draw(rt, "spread"),
+		}
+		given := usdtUnits(rapid.Int64Range(10_000_000, 1e12).Draw(rt, "units"))
+		if rapid.Bool().Draw(rt, "shillings") {
+			given = money.Must(money.KES, fmt.Sprint(rapid.Int64Range(1000, 1e9).Draw(rt, "fiat")))
+		}
+		ask := decimal.New(rapid.Int64Range(100e6, 200e6).Draw(rt, "ask"), -exchange.RatePlaces)
+		terms := exchange.QuoteTerms{
+			Purpose: exchange.QuoteForPurchase, Side: exchange.QuoteBuy, Given: given, Network: exchange.Tron, Profile: profile, Formula: exchange.QuoteFormula,
+			Rate: exchange.FXRate{Base: money.USDT, Quote: money.KES, Bid: ask, Ask: ask},
+		}
+		promised, err := terms.Price()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		o := exchange.Order{Type: exchange.OnRampBuy, Subtype: exchange.TreasuryOnRamp, QuoteID: uuid.New(), Price: exchange.PriceByQuote(promised)}
+		p := o.Charged(profile)
+		switch {
+		case !p.Fiat.Equal(promised.Fiat) || !p.Fee.Equal(promised.Fee) || !p.Crypto.Equal(promised.Crypto):
+			rt.Fatalf("it costs %+v, promised were %+v", p, promised)
+		case !p.Vendor.Equal(p.Crypto.MulFloor(money.KES, promised.Rate)) || !p.Fiat.Equal(p.Vendor.Add(p.Rounding).Add(p.Fee)):
+			rt.Fatalf("the parts are %+v at %s", p, promised.Rate)
+		case p.Rounding.Decimal().IsNegative() || p.Rounding.Decimal().GreaterThan(decimal.New(102, -2)):
+			rt.Fatalf("the house keeps %s besides", p.Rounding)
 		}
 	})
 }

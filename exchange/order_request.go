@@ -34,8 +34,8 @@ type OrderRequest struct {
 	FundWalletID  uuid.UUID // of a sale: the customer's wallet that funds it
 	PayoutMethod  string    // of a sale; empty: mobile money
 	Provider      string    // of a mobile money sale: who pays it out; set by the worker that opens it, and no term of the intent
-	QuoteID       uuid.UUID // of a sale without an offer: the quote that sets the rate
-	Network       Network   // of a sale without an offer that is sent from outside
+	QuoteID       uuid.UUID // of an order without an offer: the quote that sets the rate
+	Network       Network   // of a purchase without an offer, and of a sale without one that is sent from outside
 
 	Sender      Sender      // of a remittance
 	Beneficiary Beneficiary // of a remittance, and of every payout by bank

@@ -79,6 +79,7 @@ const (
 	ActReleaseDatabase      Action = "database.release"
 	ActWriteMomoTerms       Action = "momo_terms.write"
 	ActAllocate             Action = "treasury.allocate"
+	ActReadInventory        Action = "inventory.read"
 	ActUploadFiles          Action = "files.upload" // for which purposes is in the rules of files
 	ActReadFiles            Action = "files.read"
 	ActReadBankAccounts     Action = "bank_accounts.read"
@@ -148,9 +149,9 @@ var policy = map[Action]grants{
 	ActSuspendOffers: {RoleAdmin: ScopeAny},
 	ActOpenOrders:    {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	// Only the payer may request another prompt, and only the seller may name where the crypto is returned to or decide about
-	// another amount: a merchant that named it for a customer could take the crypto. The store allows a merchant its own sales
+	// another amount: a merchant that named it for a customer could take the crypto. A merchant is the payer of what it buys from the house, and may decide about its own sales
 	// alone.
-	ActRetryPayment:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn},
+	ActRetryPayment:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActDecideDeposit: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActRefundAddress: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActReadOrders: {
@@ -230,6 +231,7 @@ var policy = map[Action]grants{
 	ActReleaseDatabase: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActWriteMomoTerms:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActAllocate:        {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadInventory:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActUploadFiles: {
 		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
 	},

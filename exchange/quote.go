@@ -24,6 +24,12 @@ func (p Price) PurchaseFee(fee money.Amount) Price {
 	return p
 }
 
+// PurchaseFeeInside takes the house's fee from what is paid beyond the worth of the crypto, as the price of a quote does.
+func (p Price) PurchaseFeeInside(fee money.Amount) Price {
+	p.Fee, p.Rounding = fee, p.Rounding.Sub(fee)
+	return p
+}
+
 // SaleFee adds the house's fee to what the vendor owes.
 func (p Price) SaleFee(fee money.Amount) Price {
 	p.Fee, p.Vendor = fee, p.Vendor.Add(fee)
@@ -52,6 +58,13 @@ func PriceByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Pri
 	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact), Fee: money.Zero(money.KES)}
 }
 
+// PriceByQuote prices a purchase of an exact amount of crypto for the shillings that a quote promised. Rounding has what they are
+// more than the crypto's worth: the quote's fee, too.
+func PriceByQuote(q QuotePrice) Price {
+	exact := q.Crypto.MulFloor(money.KES, q.Rate)
+	return Price{Crypto: q.Crypto, Fiat: q.Fiat, Vendor: exact, Rounding: q.Fiat.Sub(exact), Fee: money.Zero(money.KES)}
+}
+
 // SellByCrypto prices a sale of an exact amount of crypto at a rate in KES per unit. The vendor owes crypto times
 // rate, rounded down to cents; the payee gets that rounded down to whole shillings. Rounding is zero or negative: the
 // remainder stays with the house, in the rounding account.
@@ -67,9 +80,8 @@ func SellByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Pric
 	return SellByCrypto(fiat.DivCeil(asset, rate), rate)
 }
 
-// AdmitSale is Admit for a sale.
-func (q FXQuote) AdmitSale(use QuoteUse, now time.Time) error {
-	use.Purpose = QuoteForSale
+// AdmitOrder is Admit for an order.
+func (q FXQuote) AdmitOrder(use QuoteUse, now time.Time) error {
 	err := q.Admit(use, now)
 	if e, ok := errors.AsType[*Error](err); ok {
 		for i, f := range e.Fields {

@@ -39,6 +39,7 @@ var (
 		exchange.ControlJournalEntry:       unitTx.applyJournal,
 		exchange.ControlWithdrawalFailure:  unitTx.applyWithdrawalFailure,
 		exchange.ControlFeeSweep:           unitTx.applyFeeSweep,
+		exchange.ControlInventory:          unitTx.applyInventory,
 	}
 )
 

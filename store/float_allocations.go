@@ -63,10 +63,13 @@ func (t unitTx) applyAllocation(ctx context.Context, c exchange.ControlChange, b
 }
 
 // signed parses an amount of shillings that may be negative.
-func signed(s string) (money.Amount, error) {
+func signed(s string) (money.Amount, error) { return signedOf(money.KES, s) }
+
+// signedOf parses an amount that may be negative.
+func signedOf(asset money.Asset, s string) (money.Amount, error) {
 	if len(s) > 0 && s[0] == '-' {
-		m, err := money.Parse(money.KES, s[1:])
+		m, err := money.Parse(asset, s[1:])
 		return m.Neg(), err
 	}
-	return money.Parse(money.KES, s)
+	return money.Parse(asset, s)
 }

@@ -27,6 +27,18 @@ func (t unitTx) chargeFees(ctx context.Context, o *exchange.Order, pointer strin
 	return require(o.Price.Vendor.Positive(), pointer, "range", "must be more than the fee of "+o.Price.Fee.String()+" KES")
 }
 
+// chargeQuoted charges an order the fees of its quote, and compares its price with the quote's.
+func (t unitTx) chargeQuoted(ctx context.Context, o *exchange.Order, q exchange.FXQuote) error {
+	fees, err := t.frozenFees(ctx, *o)
+	if err != nil {
+		return err
+	}
+	if o.Price = o.Charged(fees); !o.Price.Fiat.Equal(q.Price.Fiat) || q.Price.Fee.Asset() == money.KES && !o.Price.Fee.Equal(q.Price.Fee) {
+		return exchange.Errorf(exchange.CodeInternal, "quote %s is for %s with a fee of %s, its terms make %s with %s", q.ID, q.Price.Fiat, q.Price.Fee, o.Price.Fiat, o.Price.Fee)
+	}
+	return nil
+}
+
 const profileByID = `SELECT ` + profileColumns + ` FROM fee_profiles p WHERE p.id = $1`
 
 // frozenFees are the fees that an order was opened with.

@@ -119,13 +119,17 @@ const houseWallet = `
 SELECT ` + walletColumns + ` FROM wallets WHERE network = $1 AND owner_id IS NULL AND purpose = 'treasury' AND custody = 'custodial'
 ORDER BY (type = 'hot') DESC, created_at, id LIMIT 1`
 
+// askerOf is who asks for an order: its merchant's user, or its customer.
+func askerOf(r exchange.OrderRequest) uuid.UUID {
+	if r.OpenerID != uuid.Nil {
+		return r.OpenerID
+	}
+	return r.CustomerID
+}
+
 // priceByQuote takes the price from the requester's quote. The network is the one of the funding wallet, or named in the request.
 func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, d *saleDraft) error {
-	asker := r.CustomerID
-	if r.OpenerID != uuid.Nil {
-		asker = r.OpenerID
-	}
-	q, err := t.ownQuote(ctx, r.QuoteID, asker, "/fx_rate_quote_id")
+	q, err := t.ownQuote(ctx, r.QuoteID, askerOf(r), "/fx_rate_quote_id")
 	if err != nil {
 		return err
 	}
@@ -144,16 +148,12 @@ func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, d *sa
 		}
 		o.Network = wallets[0].Network
 	}
-	if err := q.AdmitSale(exchange.QuoteUse{Amount: r.Crypto, Network: o.Network, Method: r.Method()}, t.s.now()); err != nil {
+	if err := q.AdmitOrder(exchange.QuoteUse{Purpose: exchange.QuoteForSale, Amount: r.Crypto, Network: o.Network, Method: r.Method()}, t.s.now()); err != nil {
 		return err
 	}
 	o.Rate, o.ProfileID, o.Price = q.Price.Rate, q.Terms.Profile.ID, exchange.SellByCrypto(r.Crypto, q.Price.Rate)
-	fees, err := t.frozenFees(ctx, *o)
-	if err != nil {
+	if err := t.chargeQuoted(ctx, o, q); err != nil {
 		return err
-	}
-	if o.Price = o.Charged(fees); !o.Price.Fiat.Equal(q.Price.Fiat) {
-		return exchange.Errorf(exchange.CodeInternal, "quote %s brings %s, its terms %s", q.ID, q.Price.Fiat, o.Price.Fiat)
 	}
 	var house []exchange.Wallet
 	if err := t.All(ctx, &house, houseWallet, o.Network); err != nil {

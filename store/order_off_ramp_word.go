@@ -69,7 +69,7 @@ func (s *Store) DecideDeposit(ctx context.Context, order uuid.UUID, asked exchan
 		case used:
 			_, err = a.recall(ctx, d)
 			return a.out, none, err
-		case !o.SoldBy(i.By):
+		case !o.OwnedBy(i.By):
 			return a.out, none, exchange.Errorf(exchange.CodeForbidden, "Only the seller decides about crypto of another amount.")
 		}
 		if err := a.mayDecide(ctx, word); err != nil {

@@ -15,10 +15,12 @@ import (
 var readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1`
 
 // OpenOrder carries out an intent to buy: it opens a purchase against a SELL offer at the offer's rate, and reserves its
-// crypto from its remainder. A customer opens it for itself, or the offer's merchant for a customer. A repeated call
+// crypto from its remainder; or one from the house at a quote, out of its inventory. A customer opens it for itself, a merchant
+// for a customer or from the house for itself. A repeated call
 // returns the existing order. CodeInvalid names the fields that break the order kind's rules or the
-// offer's bounds. CodeStateConflict: the offer is not open; offers of an inactive vendor are not.
-// CodeInsufficientOffer: it has too little left. CodeLimitReached: the customer has the maximum of pending orders,
+// offer's bounds. CodeStateConflict: the offer is not open; offers of an inactive vendor are not; or the quote was used.
+// CodeInsufficientOffer: the offer has too little left. CodeInsufficientFunds: the house has. CodeExpired: the quote has expired.
+// CodeLimitReached: the customer has the maximum of pending orders,
 // would exceed a spending limit, or the phone has reached its limit of prompts. CodeRateChanged: the offer's rate is
 // not the expected one. The errors of useIntent come before all others.
 func (s *Store) OpenOrder(ctx context.Context, a exchange.Asked) (exchange.Order, error) {
@@ -26,7 +28,11 @@ func (s *Store) OpenOrder(ctx context.Context, a exchange.Asked) (exchange.Order
 	if err != nil {
 		return exchange.Order{}, err
 	}
-	return change(ctx, s, "order", wanted.OfferID, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
+	contended := wanted.OfferID
+	if contended == uuid.Nil {
+		contended = exchange.PlatformTreasury
+	}
+	return change(ctx, s, "order", contended, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
 		r, by, old, found, err := t.askedOrder(ctx, a, exchange.IntendPurchase)
 		if err != nil || found {
@@ -39,35 +45,57 @@ func (s *Store) OpenOrder(ctx context.Context, a exchange.Asked) (exchange.Order
 		if err := r.Check(k); err != nil {
 			return exchange.Order{}, none, err
 		}
-		offer, err := t.openOffer(ctx, r, k)
+		d, err := t.draftPurchase(ctx, r, k)
 		if err != nil {
 			return exchange.Order{}, none, err
 		}
-		o, err := t.draftOrder(ctx, r, k, offer)
-		if err != nil {
+		if err := t.promptable(ctx, d.order, r); err != nil {
 			return exchange.Order{}, none, err
 		}
-		if o.Price.Crypto.Cmp(offer.Available) > 0 {
-			return exchange.Order{}, none, tooLittle(offer)
-		}
-		if err := t.promptable(ctx, o, r); err != nil {
-			return exchange.Order{}, none, err
-		}
-		if o.HoldID, err = uuid.NewV7(); err != nil {
-			return exchange.Order{}, none, err
-		}
-		if o.PaymentReference, err = t.drawReference(ctx, o.ID); err != nil {
-			return exchange.Order{}, none, err
-		}
-		p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldSplit, Hold: orderHold(o, "order:"+o.ID.String(), offer.FundingAccount(), offer.HoldID, o.Price.Crypto)}}}
-		if err := t.insertOrder(ctx, o, a.IntentID); err != nil {
-			return exchange.Order{}, none, err
-		}
-		if _, err := t.settleOffer(ctx, offer, offer.Available.Sub(o.Price.Crypto), flow); err != nil {
-			return exchange.Order{}, none, err
-		}
-		return o, p, t.record(ctx, orderRecord("order.opened", by, nil, o))
+		return t.insertPurchase(ctx, d, by, a.IntentID)
 	})
+}
+
+// purchaseDraft is a purchase before it is opened, with the source of its price and its crypto.
+type purchaseDraft struct {
+	order     exchange.Order
+	offer     exchange.Offer     // for kinds with an offer
+	quote     exchange.FXQuote   // for kinds without one
+	inventory exchange.Inventory // likewise
+}
+
+// source is the hold that the crypto is reserved from, and its account.
+func (d purchaseDraft) source() (uuid.UUID, exchange.AccountRef) {
+	if d.order.OfferID == uuid.Nil {
+		return d.inventory.HoldID, d.inventory.Account()
+	}
+	return d.offer.HoldID, d.offer.FundingAccount()
+}
+
+// insertPurchase stores a purchase and reserves its crypto.
+func (t unitTx) insertPurchase(ctx context.Context, d purchaseDraft, by exchange.Principal, intent uuid.UUID) (exchange.Order, exchange.Posting, error) {
+	o, none := d.order, exchange.Posting{}
+	var err error
+	if o.HoldID, err = uuid.NewV7(); err != nil {
+		return o, none, err
+	}
+	if o.PaymentReference, err = t.drawReference(ctx, o.ID); err != nil {
+		return o, none, err
+	}
+	parent, account := d.source()
+	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldSplit, Hold: orderHold(o, "order:"+o.ID.String(), account, parent, o.Price.Crypto)}}}
+	if err := t.insertOrder(ctx, o, intent); err != nil {
+		return o, none, err
+	}
+	if o.OfferID != uuid.Nil {
+		_, err = t.settleOffer(ctx, d.offer, d.offer.Available.Sub(o.Price.Crypto), flow)
+	} else {
+		err = t.useQuote(ctx, d.quote, "order", o.ID, by)
+	}
+	if err != nil {
+		return o, none, err
+	}
+	return o, p, t.record(ctx, orderRecord("order.opened", by, nil, o))
 }
 
 // promptable refuses a price outside the mobile money provider's limits per payment.
@@ -143,28 +171,48 @@ func (t unitTx) openOffer(ctx context.Context, r exchange.OrderRequest, k exchan
 	return offer, nil
 }
 
-// draftOrder prices and checks a request against its offer.
-func (t unitTx) draftOrder(ctx context.Context, r exchange.OrderRequest, k exchange.OrderKind, offer exchange.Offer) (exchange.Order, error) {
+// draftPurchase prices and checks a request by its offer or its quote.
+func (t unitTx) draftPurchase(ctx context.Context, r exchange.OrderRequest, k exchange.OrderKind) (purchaseDraft, error) {
 	now := t.s.now()
-	o := exchange.Order{
-		ID: r.ID, CustomerID: r.CustomerID, VendorID: offer.VendorID, OfferID: offer.ID, Type: k.Type, Subtype: k.Subtype, OpenedBy: r.OpenerID,
-		Network: offer.Network, Asset: offer.Asset, Rate: offer.Rate, WalletID: offer.WalletID,
+	d := purchaseDraft{order: exchange.Order{
+		ID: r.ID, CustomerID: r.CustomerID, Type: k.Type, Subtype: k.Subtype, OpenedBy: r.OpenerID, QuoteID: r.QuoteID,
 		WalletAddress: r.WalletAddress, Status: exchange.OrderPending, StatusDetail: exchange.WaitPrompt,
 		PaymentMethod: exchange.PaymentMethodMomo, PaymentPhone: exchange.Phone(r.Phone), ExpiresAt: r.ExpiresAt.UTC(),
 		CreatedAt: now, UpdatedAt: now, Version: 1,
-	}
+	}}
 	if r.ExpiresAt.IsZero() {
-		o.ExpiresAt = now.Add(exchange.OrderLife)
+		d.order.ExpiresAt = now.Add(exchange.OrderLife)
 	}
 	var err error
+	if k.Quote {
+		err = t.buyByQuote(ctx, r, &d)
+	} else {
+		err = t.buyByOffer(ctx, r, k, &d)
+	}
+	return d, err
+}
+
+func (t unitTx) buyByOffer(ctx context.Context, r exchange.OrderRequest, k exchange.OrderKind, d *purchaseDraft) error {
+	offer, err := t.openOffer(ctx, r, k)
+	if err != nil {
+		return err
+	}
+	o := &d.order
+	o.VendorID, o.OfferID, o.Network, o.Asset, o.Rate, o.WalletID = offer.VendorID, offer.ID, offer.Network, offer.Asset, offer.Rate, offer.WalletID
 	if o.Price, err = price(r, offer, exchange.PriceByCrypto, exchange.PriceByFiat); err != nil {
-		return o, err
+		return err
 	}
-	if err := t.chargeFees(ctx, &o, amountPointer(r)); err != nil {
-		return o, err
+	if err := t.chargeFees(ctx, o, amountPointer(r)); err != nil {
+		return err
 	}
-	o.AskedAmount = o.Price.Crypto
-	return o, t.fillCustomer(ctx, &o)
+	o.AskedAmount, d.offer = o.Price.Crypto, offer
+	if err := t.fillCustomer(ctx, o); err != nil {
+		return err
+	}
+	if o.Price.Crypto.Cmp(offer.Available) > 0 {
+		return tooLittle(offer)
+	}
+	return nil
 }
 
 // price computes an order's price from an amount of crypto or of shillings, and checks it against the offer's bounds.

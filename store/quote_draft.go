@@ -50,6 +50,11 @@ func (t unitTx) draftQuote(ctx context.Context, r QuoteRequest, owner exchange.U
 	if err := t.agreedPrice(ctx, q); err != nil {
 		return q, err
 	}
+	if r.Purpose == exchange.QuoteForPurchase {
+		if _, err := t.stocked(ctx, r.Network, q.Price.Crypto); err != nil {
+			return q, err
+		}
+	}
 	q.Hash = q.Fingerprint()
 	return q, nil
 }
@@ -76,8 +81,10 @@ func (r QuoteRequest) check(owner exchange.User) error {
 		ok                     bool
 		pointer, code, message string
 	}{
-		{r.Purpose.Valid(), "/purpose", "enum", "must be transfer, offramp, otc_deposit or otc_withdrawal"},
-		{!atDesk || owner.Role.Merchant(), "/purpose", "enum", "must be transfer or offramp: only merchants have the desk's prices"},
+		{r.Purpose.Valid(), "/purpose", "enum", "must be transfer, onramp, offramp, otc_deposit or otc_withdrawal"},
+		{!atDesk || owner.Role.Merchant(), "/purpose", "enum", "must be transfer, onramp or offramp: only merchants have the desk's prices"},
+		{r.Purpose != exchange.QuoteForPurchase || r.Side == exchange.QuoteBuy, "/side", "enum", "must be buy for an onramp"},
+		{r.Purpose != exchange.QuoteForPurchase || r.Network != "", "/network", "required", "is required: the house sells what it has on a network"},
 		{r.Purpose != exchange.QuoteForSale || r.Side == exchange.QuoteSell, "/side", "enum", "must be sell for an offramp"},
 		{r.Purpose != exchange.QuoteForDeposit || r.Side == exchange.QuoteBuy, "/side", "enum", "must be buy for a deposit"},
 		{r.Purpose != exchange.QuoteForWithdrawal || (r.Side == exchange.QuoteBuy) == (r.Method == exchange.FeeByChain), "/side", "enum", "must be buy for crypto by chain, and sell for shillings"},

@@ -98,6 +98,7 @@ wallet_keys                 r     -      -     -      ri      -         -
 offers                      riu   ru     ru    ru     rl      -         -
 order_kinds                 r     r      r     r      r       -         -
 orders                      ru    riu    ru    ru     ru      r         -
+inventories                 ri    r      r     r      r       -         -
 operator_commands           ri    ru     ru    r      r       -         -
 payment_attempts            rl    rl     riu   rl     rl      r         -
 momo_receipts               ri    r      ri    r      r       -         -

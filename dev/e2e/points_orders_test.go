@@ -84,6 +84,7 @@ func orderRows() []row {
 		{"DeliverPayment/RecordFinal#?/*", "chain-tron", always(bought)},
 		{"CloseOrder/*/*", "flows", always(turned)},
 		{"OpenOrder/*/*", "flows", always(bought)},
+		{"OpenOrder/OpenOrder#1/after", "flows", always(houseScenario{})},
 		{"CompleteOrder/*/*", "flows", always(bought)},
 	}
 }

@@ -54,7 +54,7 @@ func wants(all []exchange.Posting, todo []int) wanted {
 				if op.Hold.ParentID != uuid.Nil {
 					w.holdIDs = append(w.holdIDs, op.Hold.ParentID.String())
 				}
-			case exchange.HoldGrow, exchange.HoldRelease, exchange.HoldReturn, exchange.HoldCapture:
+			case exchange.HoldGrow, exchange.HoldShrink, exchange.HoldRelease, exchange.HoldReturn, exchange.HoldCapture:
 				w.holdIDs = append(w.holdIDs, op.Hold.ID.String())
 			}
 		}

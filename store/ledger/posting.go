@@ -116,8 +116,8 @@ func validPosting(p exchange.Posting) error {
 		if names && (op.Hold.Key == "" || !op.Hold.Amount.Positive() || op.Hold.Amount.Asset() != op.Hold.Account.Asset || op.Hold.ID == uuid.Nil) {
 			return exchange.Errorf(exchange.CodeInternal, "hold %q lacks a key, an id, or a positive amount of its account's asset", op.Hold.Key)
 		}
-		if op.Verb == exchange.HoldGrow && !op.Hold.Amount.Positive() {
-			return exchange.Errorf(exchange.CodeInternal, "hold %s can't grow by %s", op.Hold.ID, op.Hold.Amount)
+		if (op.Verb == exchange.HoldGrow || op.Verb == exchange.HoldShrink) && !op.Hold.Amount.Positive() {
+			return exchange.Errorf(exchange.CodeInternal, "hold %s can't %s by %s", op.Hold.ID, op.Verb, op.Hold.Amount)
 		}
 	}
 	return nil
@@ -228,7 +228,7 @@ func (bk *book) hold(op exchange.HoldOp, touched map[int64]accountState) (wait b
 	switch op.Verb {
 	case exchange.HoldPlace, exchange.HoldSplit:
 		return bk.create(op, touched)
-	case exchange.HoldGrow, exchange.HoldRelease, exchange.HoldReturn, exchange.HoldCapture:
+	case exchange.HoldGrow, exchange.HoldShrink, exchange.HoldRelease, exchange.HoldReturn, exchange.HoldCapture:
 	default:
 		return false, exchange.Errorf(exchange.CodeInternal, "unknown step %q of a hold", op.Verb)
 	}
@@ -239,12 +239,8 @@ func (bk *book) hold(op exchange.HoldOp, touched map[int64]accountState) (wait b
 	if h.created {
 		return true, nil
 	}
-	if op.Verb == exchange.HoldGrow {
-		if h.status != exchange.HoldHeld {
-			return false, exchange.HoldMachine.Allow(h.status, exchange.HoldHeld)
-		}
-		bk.move(h, h.now.Add(op.Hold.Amount.Decimal()), exchange.HoldHeld, touched)
-		return false, nil
+	if op.Verb == exchange.HoldGrow || op.Verb == exchange.HoldShrink {
+		return false, bk.resize(h, op, touched)
 	}
 	to := exchange.HoldReleased
 	if op.Verb == exchange.HoldCapture {
@@ -264,6 +260,22 @@ func (bk *book) hold(op exchange.HoldOp, touched map[int64]accountState) (wait b
 	}
 	bk.move(h, h.now, to, touched)
 	return false, nil
+}
+
+// resize adds to a hold, or gives a part of it back.
+func (bk *book) resize(h *holdState, op exchange.HoldOp, touched map[int64]accountState) error {
+	if h.status != exchange.HoldHeld {
+		return exchange.HoldMachine.Allow(h.status, exchange.HoldHeld)
+	}
+	more := op.Hold.Amount.Decimal()
+	if op.Verb == exchange.HoldShrink {
+		if h.now.LessThan(more) {
+			return exchange.Errorf(exchange.CodeInsufficientFunds, "The hold has less left than requested.")
+		}
+		more = more.Neg()
+	}
+	bk.move(h, h.now.Add(more), exchange.HoldHeld, touched)
+	return nil
 }
 
 // create places a hold or splits one off its parent.

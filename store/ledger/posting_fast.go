@@ -83,7 +83,7 @@ func (l *Ledger) direct(p exchange.Posting) ([]directly, bool) {
 			reserves = append(reserves, directly{splitHold, []any{h.ID, h.Key, account, h.ParentID, amount, h.ObjectType, h.ObjectID, now}, 1})
 		case exchange.HoldPlace:
 			reserves = append(reserves, directly{placeHold, []any{h.ID, h.Key, account, amount, h.ObjectType, h.ObjectID, now}, 1})
-		case exchange.HoldGrow, exchange.HoldRelease, exchange.HoldReturn:
+		case exchange.HoldGrow, exchange.HoldShrink, exchange.HoldRelease, exchange.HoldReturn:
 			return nil, false
 		}
 	}

@@ -85,3 +85,12 @@ func (m Market) Sale(t testing.TB, s *store.Store, crypto string) exchange.Order
 	}
 	return o
 }
+
+// Inventory sets crypto of a treasury wallet aside for purchases without an offer, as two officers agree. A negative amount takes
+// some back.
+func Inventory(t testing.TB, s *store.Store, wallet uuid.UUID, m money.Amount) {
+	t.Helper()
+	if err := Agreed(t, s)(s.ProposeInventory(t.Context(), wallet, m, "to sell", PrincipalOf(User(t, s, exchange.RoleTreasury)))); err != nil {
+		t.Fatalf("seed an inventory: %v", err)
+	}
+}

@@ -1,6 +1,6 @@
 -- The fee of an order is what the closest fees in force when it was opened take: of a purchase's shillings, or of what the crypto of a
--- sale is worth. The vendor's part follows: it earns less by the fee or owes more, except in a sale at a quote, where the seller gets
--- less.
+-- sale is worth. The vendor's part follows: it earns less by the fee or owes more, except at a quote, where its part is the worth of
+-- the crypto and the customer bears the fee.
 CREATE OR REPLACE FUNCTION check_order_fee() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     sale  boolean := NEW.order_type LIKE 'OFF\_RAMP%';
@@ -9,7 +9,7 @@ BEGIN
     IF NEW.fee_amount <> fee_of(NEW.pricing_profile_id, CASE WHEN sale THEN worth ELSE NEW.fiat_amount END, 'KES') THEN
         RAISE EXCEPTION 'order % has another fee than its profile', NEW.id USING ERRCODE = 'KV002';
     END IF;
-    IF NEW.vendor_amount <> (CASE WHEN NOT sale THEN worth - NEW.fee_amount WHEN NEW.quote_id IS NULL THEN worth + NEW.fee_amount ELSE worth END) THEN
+    IF NEW.vendor_amount <> (CASE WHEN NEW.quote_id IS NOT NULL THEN worth WHEN sale THEN worth + NEW.fee_amount ELSE worth - NEW.fee_amount END) THEN
         RAISE EXCEPTION 'the vendor of order % has another part than the price leaves', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF TG_OP = 'UPDATE' THEN

@@ -35,10 +35,11 @@ BEGIN
             AND w.custody = 'custodial' AND w.type = 'hot' AND coalesce(w.vendor_id, w.owner_id) = NEW.customer_id) THEN
         RAISE EXCEPTION 'order % is paid from a wallet that is not its customer''s', NEW.id USING ERRCODE = 'KV002';
     END IF;
-    IF k.quoted AND NOT EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.quote_id AND q.purpose = 'offramp' AND q.side = 'sell' AND q.asset = NEW.asset
+    IF k.quoted AND NOT EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.quote_id AND q.owner_id = coalesce(NEW.opened_by, NEW.customer_id)
+            AND (q.purpose, q.side) = (CASE WHEN sale THEN 'offramp' ELSE 'onramp' END, CASE WHEN sale THEN 'sell' ELSE 'buy' END) AND q.asset = NEW.asset
             AND coalesce(q.network = NEW.network, true) AND coalesce(q.method = NEW.payment_method, true)
             AND q.amount = NEW.crypto_amount AND q.rate = NEW.rate AND q.fiat_amount = NEW.fiat_amount) THEN
-        RAISE EXCEPTION 'order % has another price than its quote', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'order % has another owner or price than its quote', NEW.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
 END $$;
