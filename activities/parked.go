@@ -49,6 +49,7 @@ type ParkedObject struct {
 	Amount      money.Amount `json:"amount,omitzero"`
 	// WithdrawalID is that of a withdrawal, and of what belongs to one.
 	WithdrawalID uuid.UUID `json:"withdrawal_id,omitzero"`
+	DepositID    uuid.UUID `json:"otc_deposit_id,omitzero"`
 }
 
 // ListParked writes the row of a flow that parks and returns its object, or deletes the row of a flow that goes on. Called
@@ -70,7 +71,7 @@ func (o *Orders) ListParked(ctx context.Context, in ListParkedInput) (ParkedObje
 	}
 	return ParkedObject{
 		OrderID: p.OrderID, ExceptionID: p.ExceptionID, RefundID: p.RefundID, TransferID: p.TransferID, FeeSweepID: p.FeeSweepID, CustomerID: p.CustomerID, Amount: p.Amount,
-		WithdrawalID: p.WithdrawalID,
+		WithdrawalID: p.WithdrawalID, DepositID: p.DepositID,
 	}, Failure(ctx, err)
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -184,5 +185,31 @@ func TestRemittanceGoesToABank(t *testing.T) {
 	officer := c.person(exchange.RoleTreasury)
 	if r := c.confirmBank(officer, o, "FT1").want(http.StatusOK).object(); r["status"] != "completed" || r["beneficiary_account_number"] != "0011223344" {
 		t.Errorf("confirmed %v", r)
+	}
+}
+
+// A line that an officer named for a payout by mistake is freed when a second officer agrees.
+func TestTwoOfficersFreeALine(t *testing.T) {
+	e, o := atBank(t)
+	one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
+	e.confirmBank(e.person(exchange.RoleTreasury), o, "FT2").want(http.StatusOK)
+	l := storetest.Line(t, strings.ToUpper(newID().String()[26:]), money.Must(money.KES, "1293"))
+	l.Side, l.ValueDate = exchange.SideDebit, exchange.DateOf(o.CreatedAt)
+	l.BookedOn = l.ValueDate
+	storetest.Statement(t, e.store, storetest.BankAccount(t, e.store), l)
+	l = lineWith(t, e, l.BankReference)
+	path := treasuryPath + "/statement-lines/" + l.ID.String()
+	free := func(who person, note string) *reply {
+		return e.do(post, path+"/free", map[string]any{"note": note}, who.auth(), freshKey())
+	}
+	free(one, "not matched").refused(exchange.CodeStateConflict)
+	e.do(post, path+"/match", map[string]any{"object_type": "bank_payout", "object_id": o.ID}, one.auth(), freshKey()).want(http.StatusOK)
+	free(one, "").blames("/note required")
+	waits := free(one, "it paid the rent").want(http.StatusAccepted).object()
+	confirm := waits["confirm_at"].([]any)[0].(string)
+	e.do(post, confirm, map[string]any{}, one.auth(), freshKey()).refused(exchange.CodeForbidden)
+	e.do(post, confirm, map[string]any{}, two.auth(), freshKey()).want(http.StatusOK)
+	if got := e.do(get, path, nil, one.auth()).want(http.StatusOK).object(); got["status"] != "new" || got["object_id"] != nil || got["matched_by"] != nil {
+		t.Errorf("the line is %v", got)
 	}
 }

@@ -48,7 +48,7 @@ func exampleTests() []func(*testing.T) {
 		TestPasswordIsChanged, TestD1NobodyIsTwoOfficers, TestSellersDecideAboutAnotherAmount,
 		TestInvitationsAreListedAndWithdrawn, TestPasskeysProveTheirUser, TestH9MoneyNeedsAFreshProof, TestH3SquattersAreNotPaid,
 		TestContactsAreProvenByCodes, TestPasswordIsReset, TestOfficersDecideAboutSalesFromWallets, TestFilesAreTheirOwners, TestBankAccountsAreAgreedByTwo,
-		TestJournalEntriesAreBookedByTwo, TestStatementLinesAreMatchedByHand, TestStatementsAreImported, TestMerchantsReadTheirStatement,
+		TestJournalEntriesAreBookedByTwo, TestStatementLinesAreMatchedByHand, TestTwoOfficersFreeALine, TestStatementsAreImported, TestMerchantsReadTheirStatement,
 		TestDestinationsAreConfirmedAndRest, TestOTCDepositTakesFourPeople, TestOTCDepositForCrypto, TestOTCOfficersRunTheQueue, TestPaymentsAreMatchedWithDeposits,
 		TestWithdrawalsTakeThreePeople, TestWithdrawalsAreHeldAndCancelled, TestWithdrawalsAreConfirmedAtTheBank, TestWithdrawalsWithoutAnAnswerAreResolvedByTwo,
 		TestEarnedFeesAreSweptByTwo, TestFeeSweepRulesAreAgreedByTwo,

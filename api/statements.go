@@ -26,6 +26,7 @@ func (s *server) statementRoutes() []route {
 		{method: get, path: lines, action: exchange.ActReadStatements, limit: limitGeneral, handle: s.listStatementLines},
 		{method: get, path: lines + "/{id}", action: exchange.ActReadStatements, limit: limitGeneral, handle: showOne(s.Store.StatementLine, statementLineWire)},
 		{method: post, path: lines + "/{id}/match", action: exchange.ActMatchLines, limit: limitGeneral, key: keyOptional, handle: s.matchLine},
+		{method: post, path: lines + "/{id}/free", action: exchange.ActMatchLines, limit: limitGeneral, key: keyOptional, handle: s.freeLine},
 	}
 }
 
@@ -140,6 +141,23 @@ func (s *server) listStatementLines(c *call) error {
 		return err
 	}
 	return listed(c, "statement_lines", page, statementLineWire)(s.Store.StatementLines(c.ctx, filter, page))
+}
+
+// freeLine proposes that a line is no longer that of the payout which an officer named for it.
+func (s *server) freeLine(c *call) error {
+	id, f, err := c.idAndBody()
+	if err != nil {
+		return err
+	}
+	note := f.text("note", true, exchange.MaxExceptionReason)
+	if err := f.done(); err != nil {
+		return err
+	}
+	waits, err := s.Store.ProposeFreeLine(c.ctx, id, note, c.who)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return answerPending(c, waits)
 }
 
 // matchLine names what explains a line.

@@ -179,6 +179,7 @@ func statementCells() map[string]cell {
 	return map[string]cell{
 		"GET " + treasuryPath + "/bank-statements/{id}": {id: func(s scene) uuid.UUID { return strayLine(s.w.t, s.w.env).StatementID }, shared: true},
 		"GET " + lines + "/{id}":                        {id: line, shared: true},
+		"POST " + lines + "/{id}/free":                  {id: line, shared: true, body: fixed(map[string]any{"note": "another payment"})},
 		"POST " + lines + "/{id}/match":                 {id: line, shared: true, body: fixed(map[string]any{"object_type": "journal_entry", "object_id": uuid.Nil})},
 	}
 }

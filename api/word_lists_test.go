@@ -133,7 +133,7 @@ var freeWords = map[string]bool{
 // than what it would be generated from.
 var writtenLists = map[string]bool{
 	"patchEscrowWallet status": true, "listOffers sort": true, "getMerchantStatement format": true, "listWallets wallet_type": true, "createOwnerWallet treasury.custody_provider": true,
-	"provisionWallet purpose": true, "settleFloatMove outcome": true, "allocateTreasury direction": true,
+	"provisionWallet purpose": true, "settleFloatMove outcome": true, "allocateTreasury direction": true, "allocateInventory direction": true,
 	"momoCallback kind": true, "momoCallback ResultCode": true, "momoCallback ResultDesc": true, // the operator's
 	"FXQuote.object_type": true, "ControlTerms.object_type": true, "readyz status": true,
 }

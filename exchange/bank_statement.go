@@ -70,7 +70,7 @@ var LineMachine = Machine[LineStatus]{
 		{LineNew, LineAside, ByFlow, "nothing explains it"},
 		{LineAside, LineMatched, ByFlow, "an object that explains it came later"},
 		{LineAside, LineMatched, ByOperator, "an officer names the object that explains it, and its exception is still open"},
-		{LineMatched, LineNew, ByOperator, "the journal entry was a mistake and is corrected"},
+		{LineMatched, LineNew, ByOperator, "the journal entry was a mistake and is corrected, or two officers free it of a payout that an officer named"},
 	},
 }
 

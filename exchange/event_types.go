@@ -56,7 +56,7 @@ var eventTypes = []EventType{
 	{"bank_statement.imported", "bank_statement", "The lines of a bank's statement were stored.", true},
 	{"bank_statement.compared", "bank_statement", "The balance of a bank's statement was compared with the ledger.", true},
 	{"bank_line.matched", "bank_line", "An object explains a line of a bank's statement.", true},
-	{"bank_line.freed", "bank_line", "The journal entry that explained a line of a bank's statement was corrected.", true},
+	{"bank_line.freed", "bank_line", "What explained a line of a bank's statement was a mistake: a journal entry that was corrected, or a payout from which two officers freed it.", true},
 	{"journal_entry.booked", "journal_entry", "Two treasury officers booked what happened to the house's money outside of Kivuko.", true},
 	{"otc_withdrawal.changed", "otc_withdrawal", "The withdrawal changed, and its status did not.", false},
 	{"otc_deposit.changed", "otc_deposit", "The deposit changed, and its status did not.", false},

@@ -29,6 +29,7 @@ type ParkedFlow struct {
 	MerchantID  uuid.UUID
 	// WithdrawalID is the withdrawal that the object is or belongs to.
 	WithdrawalID uuid.UUID
+	DepositID    uuid.UUID    // the OTC deposit that the object is or belongs to
 	Amount       money.Amount // zero without an asset
 }
 

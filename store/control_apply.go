@@ -31,6 +31,7 @@ var (
 		exchange.ControlBankAccount:       unitTx.applyBankAccount,
 		exchange.ControlBankDay:           unitTx.applyBankDay,
 		exchange.ControlFeeSweepRule:      unitTx.applyFeeSweepRule,
+		exchange.ControlLineFreed:         unitTx.applyLineFreed,
 	}
 	bookings = map[exchange.ControlKind]func(unitTx, context.Context, exchange.ControlChange, exchange.Principal) (exchange.Posting, error){
 		exchange.ControlTreasuryAllocation: unitTx.applyAllocation,

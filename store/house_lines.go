@@ -47,7 +47,7 @@ FROM paid f JOIN holds h ON h.id = f.hold_id JOIN ledger_accounts a ON a.id = h.
 WHERE NOT EXISTS (SELECT FROM bank_lines o WHERE o.object_type = 'bank_payout' AND o.object_id = f.object_id)
 ORDER BY f.object_id, f.value_date, f.line_id LIMIT $1`
 
-const paidByLine = `p.rail = 'bank' AND p.receipt <> '' AND p.status = 'completed' AND p.amount = l.amount AND p.asset = l.asset
+const paidByLine = `p.rail = 'bank' AND p.receipt <> '' AND p.status = 'completed' AND p.amount = l.amount AND p.asset = l.asset AND line_in_time(l, 'bank_payout', p.id)
         WHERE l.status <> 'matched' AND l.side = 'debit' AND ` + undecidedLine
 
 // undecidedLine leaves out lines about which an officer has decided.
@@ -365,7 +365,11 @@ var explains = map[string]string{
 	exchange.LineOfJournal: `SELECT EXISTS (SELECT FROM bank_lines l JOIN journal_entries j ON j.id = $2 AND j.bank_account_id = l.bank_account_id AND j.asset = l.asset
 		AND j.amount = l.amount AND journal_side(j) = l.side AND coalesce(j.line_id, l.id) = l.id WHERE l.id = $1)`,
 	exchange.LineOfPayout: `SELECT EXISTS (SELECT FROM bank_lines l JOIN order_payouts p ON p.id = $2 AND p.rail = 'bank' AND p.status = 'completed' AND p.asset = l.asset AND p.amount = l.amount
-		JOIN holds h ON h.id = p.hold_id JOIN ledger_accounts a ON a.id = h.account_id AND a.owner_id = l.bank_account_id WHERE l.id = $1 AND l.side = 'debit')`,
+		JOIN holds h ON h.id = p.hold_id JOIN ledger_accounts a ON a.id = h.account_id AND a.owner_id = l.bank_account_id WHERE l.id = $1 AND l.side = 'debit'
+		AND line_in_time(l, 'bank_payout', p.id))`,
+	exchange.LineOfWithdrawal: `SELECT EXISTS (SELECT FROM bank_lines l JOIN otc_withdrawals w ON w.id = $2 AND w.status = 'completed' AND l.asset = 'KES' AND w.payout_amount = l.amount
+		JOIN holds h ON h.id = w.bank_hold_id JOIN ledger_accounts a ON a.id = h.account_id AND a.owner_id = l.bank_account_id WHERE l.id = $1 AND l.side = 'debit'
+		AND line_in_time(l, 'otc_withdrawal', w.id))`,
 }
 
 const freeLine = `

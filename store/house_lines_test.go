@@ -259,8 +259,9 @@ func TestLinesFindPayouts(t *testing.T) {
 	x := banking(t)
 	officer := storetest.User(t, x.s, exchange.RoleTreasury)
 	d := desk{s: x.s, one: storetest.PrincipalOf(officer), bank: storetest.BankAccount(t, x.s)}
-	paid, elsewhere := moved("FT26325XYZ", "-1293"), moved("FT26325XYZ", "-1292")
-	d.imports(t, "300000", paid, elsewhere)
+	paid, elsewhere, early := moved("FT26325XYZ", "-1293"), moved("FT26325XYZ", "-1292"), moved("FT26325XYZ", "-1293")
+	paid.ValueDate, early.ValueDate = exchange.DateOf(x.order.CreatedAt), exchange.DateOf(x.order.CreatedAt).AddDate(0, 0, -1)
+	d.imports(t, "300000", paid, elsewhere, early)
 	d.settle(t)
 	aside := d.lineOf(t, paid)
 	if aside.Status != exchange.LineAside {
@@ -276,8 +277,66 @@ func TestLinesFindPayouts(t *testing.T) {
 	if l := d.lineOf(t, elsewhere); l.Status != exchange.LineAside {
 		t.Errorf("a line of another amount is %s", l.Status)
 	}
+	before := d.lineOf(t, early)
+	if before.Status != exchange.LineAside {
+		t.Errorf("a line from before the order is %s", before.Status)
+	}
+	_, err := d.s.MatchLine(t.Context(), before.ID, exchange.LineOfPayout, x.order.ID, d.one)
+	wantFault(t, err, exchange.CodeInvalid)
 	if e, err := x.s.Exception(t.Context(), aside.ExceptionID); err != nil || e.Status != exchange.ExcMatched {
 		t.Errorf("its exception is %s, %v", e.Status, err)
+	}
+	x.wantBank(t, "298707", "0")
+}
+
+// A line that an officer named for the wrong payout is freed by two, none of whom brought its statement in, and what explains it is found.
+func TestTwoOfficersFreeALine(t *testing.T) {
+	t.Parallel()
+	x := banking(t)
+	who := func() exchange.Principal { return storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleTreasury)) }
+	d := desk{s: x.s, one: who(), bank: storetest.BankAccount(t, x.s)}
+	first, second := who(), who()
+	wrong, right := moved("FT1", "-1293"), moved("FT2", "-1293")
+	wrong.ValueDate, right.ValueDate = exchange.DateOf(x.order.CreatedAt), exchange.DateOf(x.order.CreatedAt)
+	d.imports(t, "300000", wrong)
+	d.settle(t)
+	if done, err := x.confirm(t, x.word(t, storetest.User(t, x.s, exchange.RoleTreasury), "FT2")); err != nil || !done {
+		t.Fatalf("confirmed: %t, %v", done, err)
+	}
+	l, err := d.s.MatchLine(t.Context(), d.lineOf(t, wrong).ID, exchange.LineOfPayout, x.order.ID, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.imports(t, "298707", right)
+	d.settle(t)
+	if l := d.lineOf(t, right); l.Status != exchange.LineAside {
+		t.Errorf("the payout's own line is %s", l.Status)
+	}
+	_, err = d.s.ProposeFreeLine(t.Context(), l.ID, "another payment", d.one)
+	wantFault(t, err, exchange.CodeForbidden)
+	_, err = d.s.ProposeFreeLine(t.Context(), d.lineOf(t, right).ID, "not matched", first)
+	wantFault(t, err, exchange.CodeStateConflict)
+	c, err := d.s.ProposeFreeLine(t.Context(), l.ID, "another payment", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := storetest.As(t, d.s, store.RoleAPI).ExecContext(t.Context(), `UPDATE bank_lines SET status = 'new', object_type = NULL, object_id = NULL, matched_by = NULL,
+		matched_at = NULL, version = version + 1 WHERE id = $1`, l.ID); err == nil {
+		t.Error("the database freed a line for one officer")
+	}
+	for _, by := range []exchange.Principal{first, d.one} {
+		_, err := d.s.ConfirmChange(t.Context(), c.ID, "", by)
+		wantFault(t, err, exchange.CodeForbidden)
+	}
+	if _, err := d.s.ConfirmChange(t.Context(), c.ID, "", second); err != nil {
+		t.Fatal(err)
+	}
+	d.settle(t)
+	if l := d.lineOf(t, right); l.Status != exchange.LineMatched || l.ObjectID != x.order.ID {
+		t.Errorf("the payout's own line is %+v", l)
+	}
+	if l := d.lineOf(t, wrong); l.Status != exchange.LineAside || l.ExceptionID == uuid.Nil {
+		t.Errorf("the freed line is %+v", l)
 	}
 	x.wantBank(t, "298707", "0")
 }

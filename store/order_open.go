@@ -15,14 +15,13 @@ import (
 var readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1`
 
 // OpenOrder carries out an intent to buy: it opens a purchase against a SELL offer at the offer's rate, and reserves its
-// crypto from its remainder; or one from the house at a quote, out of its inventory. A customer opens it for itself, a merchant
-// for a customer or from the house for itself. A repeated call
-// returns the existing order. CodeInvalid names the fields that break the order kind's rules or the
-// offer's bounds. CodeStateConflict: the offer is not open; offers of an inactive vendor are not; or the quote was used.
-// CodeInsufficientOffer: the offer has too little left. CodeInsufficientFunds: the house has. CodeExpired: the quote has expired.
-// CodeLimitReached: the customer has the maximum of pending orders,
-// would exceed a spending limit, or the phone has reached its limit of prompts. CodeRateChanged: the offer's rate is
-// not the expected one. The errors of useIntent come before all others.
+// crypto from its remainder; or one from the house at a quote, out of its inventory. A customer opens it for itself; a merchant for a
+// customer, or from the house for itself. A repeated call returns the existing order. CodeInvalid names the fields that break
+// the order kind's rules or the offer's bounds. CodeStateConflict: the offer is not open (those of an inactive vendor are not), or the
+// quote was used. CodeInsufficientOffer: the offer has too little left. CodeInsufficientFunds: the inventory has. CodeExpired: the
+// quote has expired. CodeLimitReached: the customer has the maximum of pending orders, would exceed a spending limit, or the phone
+// has reached its limit of prompts. CodeRateChanged: the offer's rate is not the expected one. The errors of useIntent come before
+// all others.
 func (s *Store) OpenOrder(ctx context.Context, a exchange.Asked) (exchange.Order, error) {
 	wanted, err := readAsked(ctx, s, a, exchange.OrderRequestOf, exchange.IntendPurchase)
 	if err != nil {

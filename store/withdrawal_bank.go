@@ -105,7 +105,7 @@ func (w *outWork) agree(ctx context.Context, reference string) error {
 }
 
 const lineWitness = `
-SELECT l.side = 'debit' AND l.amount = $2 AND l.asset = 'KES' AND $3 IN (l.bank_reference, l.reference_code) AND l.status <> 'matched'
+SELECT l.side = 'debit' AND l.amount = $2 AND l.asset = 'KES' AND $3 IN (l.bank_reference, l.reference_code) AND l.status <> 'matched' AND line_in_time(l, 'otc_withdrawal', $5)
     AND l.bank_account_id = (SELECT a.owner_id FROM holds h JOIN ledger_accounts a ON a.id = h.account_id WHERE h.id = $4) AS fits
 FROM bank_lines l WHERE l.id = $1`
 
@@ -115,7 +115,7 @@ func (w *outWork) witness(ctx context.Context, reference string) error {
 	if w.step.LineID == uuid.Nil {
 		return nil
 	}
-	fits, found, err := readFound[bool](ctx, w, lineWitness, w.step.LineID, w.w.Payout.Decimal(), reference, w.w.BankHoldID)
+	fits, found, err := readFound[bool](ctx, w, lineWitness, w.step.LineID, w.w.Payout.Decimal(), reference, w.w.BankHoldID, w.w.ID)
 	if err != nil {
 		return err
 	}
@@ -153,6 +153,6 @@ const findWithdrawals = `
 SELECT DISTINCT ON (w.id) l.id AS line_id, w.id AS object_id
 FROM otc_withdrawals w JOIN holds h ON h.id = w.bank_hold_id JOIN ledger_accounts a ON a.id = h.account_id
     JOIN bank_lines l ON l.bank_account_id = a.owner_id AND w.receipt IN (l.bank_reference, l.reference_code) AND l.amount = w.payout_amount
-WHERE w.receipt <> '' AND w.method = 'bank' AND w.status = 'completed' AND l.asset = 'KES' AND l.status <> 'matched' AND l.side = 'debit' AND ` + undecidedLine + `
+WHERE w.receipt <> '' AND w.method = 'bank' AND w.status = 'completed' AND l.asset = 'KES' AND l.status <> 'matched' AND l.side = 'debit' AND line_in_time(l, 'otc_withdrawal', w.id) AND ` + undecidedLine + `
     AND NOT EXISTS (SELECT FROM bank_lines o WHERE o.object_type = 'otc_withdrawal' AND o.object_id = w.id)
 ORDER BY w.id, l.value_date, l.id LIMIT $1`

@@ -92,6 +92,7 @@ func (s subject) objects() string {
 		{"refund", "refunds", s.object.RefundID},
 		{"transfer", "transfers", s.object.TransferID},
 		{"withdrawal", "otc/withdrawals", s.object.WithdrawalID},
+		{"OTC deposit", "otc/deposits", s.object.DepositID},
 		{"fee sweep", "treasury/fee-sweeps", s.object.FeeSweepID},
 		{"order", "orders", s.object.OrderID},
 	} {

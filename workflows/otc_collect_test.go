@@ -117,6 +117,27 @@ func TestOTCDepositByHand(t *testing.T) {
 	}
 }
 
+// A shilling that a stranger pays under the deposit's reference does not end it.
+func TestAStrangersShillingEndsNoDeposit(t *testing.T) {
+	t.Parallel()
+	w := newMomoHarness(t, exchange.OTCByC2B)
+	w.at(time.Hour, func() {
+		o := storetest.Paid(t, money.Must(money.KES, "1"))
+		o.Reference, o.At, o.PhoneHash = w.row().Reference, w.env.Now(), exchange.Phone("254799999999").Hash()
+		for _, source := range []exchange.EvidenceSource{exchange.SourceConfirmation, exchange.SourceStatement} {
+			o.Source = source
+			if _, err := w.store.Store.TakeReceipt(t.Context(), o); err != nil {
+				t.Error(err)
+			}
+		}
+		w.env.SignalWorkflow(workflows.SignalCallback, workflows.CallbackRef{})
+	})
+	w.at(2*time.Hour, func() { w.paysByHand("1500") })
+	w.audits(3 * time.Hour)
+	w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCAudited, exchange.WaitNothing)
+	w.wantCredited("1500")
+}
+
 // Above the merchant's limit an officer confirms what the operator proves.
 func TestOTCDepositByHandAboveTheLimit(t *testing.T) {
 	t.Parallel()
@@ -140,6 +161,7 @@ func depositRehearsals() map[workflows.Reason]rehearsal {
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonDepositOutcome: {onlyRetry, func(t *testing.T, c *parkedCommand) {
 			w := newMomoHarness(t, exchange.OTCByMomo, payer{code: "1037", after: 50 * time.Minute, silent: true})
+			w.signs.about = []string{"1500.00 KES", "/api/v1/auth/otc/deposits/" + w.ask.ID.String()}
 			c.after = 10 * time.Minute
 			c.await(t, w.env, w.signs, workflows.OTCDepositID(w.ask.ID), func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
 			w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCExpired, exchange.DetailNoMoney)

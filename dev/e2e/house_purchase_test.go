@@ -53,7 +53,7 @@ func (w *harness) allocateInventory(t *testing.T, n demo.Node, amount string) {
 	}
 	var waits testbed.Waits
 	in := map[string]any{"wallet_id": coffer.ID, "asset": "USDT", "amount": amount, "direction": "in", "note": "to sell"}
-	if err := insist(t.Context(), w.operator(t), inventoryPath, uuid.NewString(), in, &waits); err != nil {
+	if err := insist(t.Context(), w.admin(t), inventoryPath, uuid.NewString(), in, &waits); err != nil {
 		t.Fatal(err)
 	}
 	w.testbed.Agree(t, waits)
