@@ -167,7 +167,7 @@ SOAK ?= 10m
 SEED ?=
 
 .PHONY: soak
-soak: build ## buy, sell and send on three chains for SOAK (10m) with injected failures; SEED repeats a plan
+soak: build ## buy, sell, send and serve the desk on three chains for SOAK (10m) with injected failures; SEED repeats a plan
 	@$(GO) -C dev build -buildvcs=false -o "$(bin)/kivuko-soak" ./cmd/kivuko-soak
 	exec "$(bin)/kivuko-soak" -root "$(CURDIR)" -for $(SOAK) $(if $(SEED),-seed $(SEED))
 

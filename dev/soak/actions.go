@@ -36,26 +36,35 @@ func (d action) name() string {
 
 // path returns the API path of the action's object.
 func (d action) path() string {
-	if d.step.Kind == Transfer {
+	switch {
+	case d.step.Kind == Transfer:
 		return "/api/v1/auth/transfers/" + d.id.String()
+	case d.step.Kind == Deposit:
+		return "/api/v1/auth/otc/deposits/" + d.id.String()
+	case d.step.Kind.withdraws():
+		return "/api/v1/auth/otc/withdrawals/" + d.id.String()
 	}
 	return "/api/v1/auth/orders/" + d.id.String()
 }
 
-// object has the fields of an order or a transfer that the soak reads.
+// object has the fields of an order, a transfer, a deposit or a withdrawal that the soak reads.
 type object struct {
-	ID     uuid.UUID `json:"id"`
-	Status string    `json:"status"`
-	Detail string    `json:"status_detail"`
-	Fiat   string    `json:"fiat_amount"`
-	Crypto string    `json:"crypto_amount"`
-	Wallet string    `json:"wallet_address"`
+	ID        uuid.UUID  `json:"id"`
+	Status    string     `json:"status"`
+	Detail    string     `json:"status_detail"`
+	Fiat      string     `json:"fiat_amount"`
+	Crypto    string     `json:"crypto_amount"`
+	Payout    string     `json:"payout_amount"`
+	Wallet    string     `json:"wallet_address"`
+	Reference string     `json:"payment_reference"`
+	Line      *uuid.UUID `json:"statement_line_id"`
+	Transfer  *uuid.UUID `json:"transfer_id"`
 }
 
 // over reports whether it has ended.
 func (o object) over() bool {
 	switch o.Status {
-	case "completed", "cancelled", "failed", "rejected", "blocked":
+	case "completed", "cancelled", "failed", "rejected", "blocked", "audited", "expired":
 		return true
 	}
 	return false
@@ -72,6 +81,10 @@ func (w *harness) do(ctx context.Context, s Step) action {
 		d.refused = w.transfer(ctx, &d)
 	case s.Kind.buys():
 		d.refused = w.purchase(ctx, &d)
+	case s.Kind == Deposit:
+		d.refused = w.deposit(ctx, &d)
+	case s.Kind.withdraws():
+		d.refused = w.withdrawal(ctx, &d)
 	default:
 		d.refused = w.sale(ctx, &d)
 	}

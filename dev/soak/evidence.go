@@ -84,8 +84,11 @@ func (e evidence) verdict() []string {
 		wrong = append(wrong, e.action.name()+": "+fmt.Sprintf(format, args...))
 	}
 	switch k := e.action.step.Kind; {
-	case k == Transfer:
+	case k == Deposit:
+	case k == Transfer, k == Purchased:
 		e.judgeArrival(say)
+	case k == Withdrawal:
+		e.judgePayout(say)
 	case k.buys():
 		e.judgeArrival(say)
 		e.judgePurchase(say)

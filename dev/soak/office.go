@@ -35,8 +35,10 @@ type office struct {
 	mu   sync.Mutex
 	did  map[string]int       // number of actions, by description
 	last map[string]time.Time // time of the last answer, by key
-	bank map[uuid.UUID]int64  // the bank's payments by order, in shillings
+	bank map[uuid.UUID]int64  // the bank's payments by order, in shillings; what came for a deposit is below zero
 	turn map[uuid.UUID]bool   // orders whose payment the bank has refused
+
+	served []uuid.UUID // whose deposits and withdrawals are over
 }
 
 func (w *harness) openOffice() *office {
@@ -46,7 +48,7 @@ func (w *harness) openOffice() *office {
 // work runs until its context ends. A later round repeats failed calls.
 func (o *office) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		for _, task := range []func(context.Context) error{o.parked, o.exceptions, o.approvals, o.payments, o.breaker} {
+		for _, task := range []func(context.Context) error{o.parked, o.exceptions, o.approvals, o.payments, o.desk, o.breaker} {
 			if ctx.Err() == nil {
 				_ = task(ctx)
 			}
@@ -161,13 +163,17 @@ func (o *office) payments(ctx context.Context) error {
 		if err := o.pays(p.OrderID, p.Amount); err != nil {
 			return err
 		}
-		nairobi := time.FixedZone("EAT", 3*60*60)
-		_ = o.says(ctx, who, path+"/confirm-bank-payout", what, map[string]any{
-			"reference": fmt.Sprintf("FT%08d", d.step.Number), "paid_on": time.Now().In(nairobi).Format(time.DateOnly), "amount": p.Amount,
-		}) // the next round repeats it after an error
+		_ = o.says(ctx, who, path+"/confirm-bank-payout", what, o.bankWords(d, p.Amount)) // the next round repeats it after an error
 	}
 	return nil
 }
+
+// bankWords is what an officer says of a payment at the bank.
+func (o *office) bankWords(d action, amount string) map[string]any {
+	return map[string]any{"reference": fmt.Sprintf("FT%08d", d.step.Number), "paid_on": today(), "amount": amount}
+}
+
+func today() string { return time.Now().In(time.FixedZone("EAT", 3*60*60)).Format(time.DateOnly) }
 
 // pays makes the bank pay an order, once.
 func (o *office) pays(order uuid.UUID, amount string) error {

@@ -82,6 +82,8 @@ func (o *office) answer(ctx context.Context, p waiting, object uuid.UUID) error 
 		return nil
 	}
 	switch reason := workflows.Reason(p.Reason); {
+	case d.step.Kind.withdraws():
+		return o.resolves(ctx, d)
 	case reason == workflows.ReasonRefundSecond && (d.step.Kind == Purchase || d.step.Kind == MerchantSells): // of shillings; one in crypto is approved by itself
 		return o.command(ctx, d, p.Reason, "refund", "two officers agree about the refund")
 	case slices.Contains(minded, reason):

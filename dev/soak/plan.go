@@ -1,5 +1,6 @@
 // Package soak runs Kivuko for a while under realistic conditions. Customers buy, sell and send in all possible ways on
-// three chains in parallel, and sometimes deviate from their orders. Operators and officers follow the runbooks. The
+// three chains in parallel, and sometimes deviate from their orders. Merchants deposit and withdraw at the desk. Operators and
+// officers follow the runbooks. The
 // mobile money operator, the chains, the database, Temporal and Kivuko's own processes fail at random. At the end the
 // failures stop. Then each flow has ended or is parked with a reason, no payment was made twice, and Kivuko's record of
 // each action agrees with the books of the operator, the bank and the chains.
@@ -33,6 +34,9 @@ const (
 	Custodial     Kind = "custodial remittance"
 	TreasurySale  Kind = "sale to the treasury"
 	Transfer      Kind = "transfer"
+	Deposit       Kind = "deposit at the desk"
+	Withdrawal    Kind = "withdrawal"
+	Purchased     Kind = "withdrawal as crypto"
 	Trouble       Kind = "trouble"
 )
 
@@ -65,7 +69,7 @@ type Step struct {
 	Kind    Kind
 	Network int   // index into the running networks
 	Units   int64 // of USDT, in millionths
-	Inside  bool  // a transfer to another customer; a sale that is paid from a custodial wallet
+	Inside  bool  // a transfer to another customer; a sale or withdrawal that is paid from a custodial wallet; a deposit for crypto
 	Bank    bool  // the shillings go to a bank account
 	Odd     Odd   // empty: none
 	// Refuses makes the bank refuse the payment at first.
@@ -165,6 +169,7 @@ var shares = []struct {
 	times int
 }{
 	{Purchase, 6}, {MerchantSells, 2}, {Sale, 6}, {MerchantBuys, 2}, {Remittance, 3}, {Custodial, 2}, {TreasurySale, 2}, {Transfer, 4},
+	{Deposit, 3}, {Withdrawal, 3}, {Purchased, 1},
 }
 
 // Plan makes the same steps for the same seed.
@@ -194,8 +199,11 @@ func Plan(seed uint64, length time.Duration, networks int) []Step {
 		switch f := forms[s.Kind]; {
 		case trouble:
 			s.Kind, s.Fault, s.Count = Trouble, fault, count
-		case s.Kind == Transfer:
+		case s.Kind == Transfer, s.Kind == Deposit:
 			s.Inside = inside
+		case s.Kind == Withdrawal:
+			s.Inside, s.Bank = inside, bank && !inside // only shillings of the merchant's are paid at a bank
+		case s.Kind == Purchased:
 		case s.Kind.buys():
 			s.bought(bad, in, gives)
 		default:
@@ -237,7 +245,10 @@ func (s Step) what() string {
 	if s.Kind == Trouble {
 		return string(s.Kind) + ": " + string(s.Fault)
 	}
-	if s.Kind.sells() {
+	if s.Kind == Deposit && s.Inside {
+		parts = append(parts, "for crypto")
+	}
+	if s.Kind.sells() || s.Kind == Withdrawal {
 		if s.Inside {
 			parts = append(parts, "from a custodial wallet")
 		}

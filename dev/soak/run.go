@@ -234,7 +234,7 @@ func (w *harness) look(ctx context.Context, o *office, e *ending, after time.Dur
 
 // giveUp cancels an order without a payment, as its customer would. The flow decides whether that is still possible.
 func (w *harness) giveUp(ctx context.Context, d action, o object, after time.Duration) {
-	if d.step.Kind != Transfer && o.Status == "pending" && after >= givenUp {
+	if d.step.Kind != Transfer && !d.step.Kind.atDesk() && o.Status == "pending" && after >= givenUp {
 		_ = w.cancel(ctx, d)
 	}
 }
