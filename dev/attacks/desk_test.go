@@ -54,12 +54,9 @@ func (w *harness) hired(t *testing.T, role exchange.Role) (email string, id uuid
 // turned gives an account another role, past all guards.
 func (w *harness) turned(t *testing.T, id uuid.UUID, role exchange.Role) {
 	t.Helper()
-	for _, words := range []string{
-		`ALTER TABLE users DISABLE TRIGGER USER`, `UPDATE users SET role = '` + string(role) + `' WHERE id = '` + id.String() + `'`, `ALTER TABLE users ENABLE TRIGGER USER`,
-	} {
-		if _, err := w.DB.ExecContext(t.Context(), words); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := w.DB.ExecContext(t.Context(), `BEGIN; ALTER TABLE users DISABLE TRIGGER USER; UPDATE users SET role = '`+string(role)+`' WHERE id = '`+id.String()+`';
+		ALTER TABLE users ENABLE TRIGGER USER; COMMIT`); err != nil {
+		t.Fatal(err)
 	}
 }
 
