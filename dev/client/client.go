@@ -135,8 +135,13 @@ func (c *Client) Decide(ctx context.Context, path, key string, in map[string]any
 
 // Do makes a call. An answer of 400 and above is a *Problem.
 func (c *Client) Do(ctx context.Context, method, path, key string, in, out any) error {
+	return c.again(ctx, path, func() error { return c.once(ctx, method, path, key, in, out) })
+}
+
+// again makes a call until the service is not away any more.
+func (c *Client) again(ctx context.Context, path string, call func() error) error {
 	for deadline := time.Now().Add(retryFor); ; {
-		err := c.proven(ctx, path, func() error { return c.once(ctx, method, path, key, in, out) })
+		err := c.proven(ctx, path, call)
 		if err == nil || !c.retry || !away(err) || time.Now().After(deadline) {
 			return err
 		}
@@ -180,7 +185,8 @@ func (c *Client) once(ctx context.Context, method, path, key string, in, out any
 	return c.send(ctx, method, path, key, "application/json", bytes.NewReader(raw), out)
 }
 
-// Upload sends a file, for a purpose unless the path says what it is for.
+// Upload sends a file, for a purpose unless the path says what it is for. A file whose answer was lost and that is sent again is
+// another file with the same content.
 func (c *Client) Upload(ctx context.Context, path, purpose, name string, content []byte, out any) error {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -197,7 +203,7 @@ func (c *Client) Upload(ctx context.Context, path, purpose, name string, content
 	if err := errors.Join(err, form.Close()); err != nil {
 		return err
 	}
-	return c.proven(ctx, path, func() error {
+	return c.again(ctx, path, func() error {
 		return c.send(ctx, http.MethodPost, path, "", form.FormDataContentType(), bytes.NewReader(body.Bytes()), out)
 	})
 }

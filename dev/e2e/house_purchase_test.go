@@ -43,10 +43,9 @@ func TestPurchaseFromTheHouse(t *testing.T) {
 	w.booksAgree(t)
 }
 
-// allocateInventory brings USDT to the treasury's wallet and has two officers set it aside for sale.
+// allocateInventory has two officers set USDT of the treasury aside for sale.
 func (w *harness) allocateInventory(t *testing.T, n demo.Node, amount string) {
 	t.Helper()
-	w.fillCoffer(t, n, amount)
 	coffer, err := w.store.HouseWallet(t.Context(), n.Network)
 	if err != nil {
 		t.Fatal(err)
