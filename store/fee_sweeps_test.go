@@ -317,3 +317,29 @@ func TestFeeSweepsAreGuardedByTheDatabase(t *testing.T) {
 	_, err := e.s.ApproveFeeSweep(t.Context(), f.ID)
 	wantFault(t, err, exchange.CodeStateConflict)
 }
+
+// Shillings that two officers agreed to are booked once, even in the transaction in which the second agrees.
+func TestAgreedShillingsAreBookedOnce(t *testing.T) {
+	t.Parallel()
+	e := earned(t)
+	storetest.EarnedShillings(t, e.s, kes("100"))
+	c, err := e.s.ProposeFeeSweep(t.Context(), store.FeeSweepRequest{ID: storetest.NewID(t), Asset: money.KES, Amount: kes("40")}, e.one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := storetest.Owner(t, e.s).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), `UPDATE control_changes SET status = 'confirmed', decided_by = $2, decided_at = now() WHERE id = $1`, c.ID, e.two.UserID); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"", "23505"} {
+		_, err := tx.ExecContext(t.Context(), `INSERT INTO fee_sweeps (id, change_id, scheduled, requested_by, asset, amount, value, status, status_detail, created_at, updated_at)
+			VALUES (gen_random_uuid(), $1, false, $2, 'KES', 40, 40, 'pending', '', now(), now())`, c.ID, e.one.UserID)
+		if sqlState(err) != want {
+			t.Errorf("a sweep: %v, want %q", err, want)
+		}
+	}
+}

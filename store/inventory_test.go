@@ -3,6 +3,7 @@ package store_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -86,6 +87,10 @@ func TestInventoriesCantBeInvented(t *testing.T) {
 		"its end":                   `UPDATE holds SET status = 'released' WHERE id = ` + parent,
 		"its use":                   `UPDATE holds SET status = 'captured' WHERE id = ` + parent,
 		"a part that it never had":  place("order", parent, "5"),
+		"a part for no order":       `WITH p AS (UPDATE holds SET amount = amount - 5 WHERE id = ` + parent + `) ` + place("order", parent, "5"),
+		"a part that goes back":     `WITH p AS (UPDATE holds SET amount = amount + 10 WHERE id = ` + parent + `) UPDATE holds SET status = 'released' WHERE id = '` + o.HoldID.String() + `'`,
+		"a part of a part":          `WITH p AS (UPDATE holds SET amount = amount + 9 WHERE id = ` + parent + `) UPDATE holds SET amount = 1 WHERE id = '` + o.HoldID.String() + `'`,
+		"a part without delivery":   `UPDATE holds SET status = 'captured' WHERE id = '` + o.HoldID.String() + `'`,
 		"a part that comes back":    `UPDATE holds SET status = 'released' WHERE id = '` + o.HoldID.String() + `'`,
 		"a smaller part":            `UPDATE holds SET amount = 1 WHERE id = '` + o.HoldID.String() + `'`,
 		"less taken":                `UPDATE inventories SET taken = 0`,
@@ -131,6 +136,7 @@ func TestPurchasesFromTheHouseAreGuarded(t *testing.T) {
 		"a fee of none":           {`"quote_id": "` + mine.ID.String() + `", "fee_amount": 5, "vendor_amount": 1295`, "another fee"},
 		"less for the treasury":   {`"quote_id": "` + mine.ID.String() + `", "vendor_amount": 1290, "rounding_amount": 10`, "another part"},
 		"another vendor":          {`"quote_id": "` + mine.ID.String() + `", "vendor_id": "` + other.ID.String() + `"`, "a vendor beside the house"},
+		"a price for a day":       {`"quote_id": "` + mine.ID.String() + `", "expires_at": "` + time.Now().Add(24*time.Hour).Format(time.RFC3339) + `"`, "holds its price for too long"},
 		"a quote that stays free": {`"quote_id": "` + mine.ID.String() + `"`, "is not consumed by it in time"},
 	} {
 		id := storetest.NewID(t)

@@ -54,6 +54,7 @@ const needed = `
 SELECT h.key || ' of ' || h.object_type || ' ' || h.object_id || ' holds ' || h.amount FROM holds h
 WHERE h.status = 'held' AND h.amount > 0 AND NOT (
     (h.object_type = 'offer' AND EXISTS (SELECT 1 FROM offers o WHERE o.id = h.object_id))
+    OR (h.object_type = 'inventory' AND EXISTS (SELECT 1 FROM inventories i WHERE i.hold_id = h.id))
     OR EXISTS (SELECT 1 FROM orders o WHERE o.id = h.object_id AND o.status IN ('pending', 'processing', 'confirming'))
     OR EXISTS (SELECT 1 FROM transfers f WHERE f.id = h.object_id AND f.status_detail <> 'released'
         AND f.status NOT IN ('completed', 'cancelled', 'rejected', 'failed'))

@@ -58,7 +58,7 @@ CREATE TABLE fee_sweeps (
     CONSTRAINT fee_sweeps_completed CHECK ((status = 'completed') = (completed_at IS NOT NULL))
 );
 CREATE UNIQUE INDEX fee_sweeps_open_key ON fee_sweeps (wallet_id, asset) WHERE status IN ('pending', 'processing');
-CREATE UNIQUE INDEX fee_sweeps_change_key ON fee_sweeps (change_id, asset, wallet_id) WHERE NOT scheduled;
+CREATE UNIQUE INDEX fee_sweeps_change_key ON fee_sweeps (change_id, asset, wallet_id) NULLS NOT DISTINCT WHERE NOT scheduled;
 CREATE INDEX fee_sweeps_list_idx ON fee_sweeps (created_at DESC, id DESC);
 CALL moves_by('fee_sweeps', 'fee_sweep');
 CALL never_removed('fee_sweeps');

@@ -35,6 +35,8 @@ CREATE TRIGGER holds_given_back AFTER UPDATE ON holds FOR EACH ROW
     WHEN (NEW.parent_id IS NOT NULL AND (NEW.status = 'released' OR NEW.amount <> OLD.amount)) EXECUTE FUNCTION count_inventory();
 CREATE CONSTRAINT TRIGGER holds_of_inventory AFTER INSERT OR UPDATE ON holds DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.object_type = 'inventory') EXECUTE FUNCTION check_inventory();
+CREATE CONSTRAINT TRIGGER holds_of_inventory_parts AFTER INSERT OR UPDATE ON holds DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.parent_id IS NOT NULL) EXECUTE FUNCTION check_inventory_part();
 
 -- The kind of order.
 DROP TRIGGER order_kinds_same ON order_kinds;
