@@ -13,7 +13,8 @@ import (
 )
 
 const c2bColumns = `id, receipt, status, amount||' '||asset AS amount, reference, party_hash, paid_at, coalesce(object_type, '') AS "object.type", object_id AS "object.id", attempt_id, exception_id, notified_at, listed_at, booked_at,
-	(SELECT d.id FROM otc_deposits d WHERE d.named_payment_id = c2b_payments.id AND d.received_at IS NULL AND c2b_payments.status = 'unmatched' ORDER BY d.id LIMIT 1) AS named_for, disputed, created_at, updated_at`
+	(SELECT d.id FROM otc_deposits d WHERE d.named_payment_id = c2b_payments.id AND d.received_at IS NULL AND c2b_payments.status = 'unmatched'
+		AND d.status IN ('pending', 'assigned', 'claimed', 'info_required', 'on_hold') ORDER BY d.id LIMIT 1) AS named_for, disputed, created_at, updated_at`
 
 // typed normalises a reference that a payer typed to the form in which ours are written.
 func typed(reference string) string { return strings.ToUpper(strings.TrimSpace(reference)) }

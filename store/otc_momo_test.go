@@ -337,6 +337,29 @@ func TestTwoOfficersNameAPaymentAboveTheLimit(t *testing.T) {
 	wantBooks(t, d.s)
 }
 
+// A deposit that ended before its second officer said so leaves the payment to another one.
+func TestAnEndedDepositLetsItsNamedPaymentGo(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	o, next := d.byMomo(t, exchange.OTCByC2B, "150000"), d.byMomo(t, exchange.OTCByC2B, "150000")
+	d.awaited(t, o)
+	d.awaited(t, next)
+	p := d.stray(t, "HOUSE", "150000")
+	d.do(t, exchange.IntendOTCMatch, o.ID, naming(p), d.one)
+	d.refuse(t, exchange.CodeConflict, exchange.IntendOTCMatch, next.ID, naming(p), d.two)
+	d.do(t, exchange.IntendOTCReject, o.ID, exchange.OTCStep{Text: "entered twice"}, d.one)
+	if got := onlyC2B(t, d.s, p.Receipt); got.NamedFor != uuid.Nil {
+		t.Errorf("the payment is %+v", got)
+	}
+	d.do(t, exchange.IntendOTCMatch, next.ID, naming(p), d.one)
+	d.do(t, exchange.IntendOTCMatch, next.ID, naming(p), d.two)
+	d.takes(t, next.ID)
+	if next = d.want(t, next.ID, exchange.OTCPending, exchange.WaitReview); next.MomoReceipt != p.Receipt {
+		t.Errorf("the deposit is %+v", next)
+	}
+	wantBooks(t, d.s)
+}
+
 // What is matched, decided otherwise, disputed, not listed, awaited elsewhere, or of a deposit that takes no money is refused.
 func TestPaymentsThatAreNoDepositsMoney(t *testing.T) {
 	t.Parallel()
