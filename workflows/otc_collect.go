@@ -99,7 +99,7 @@ func (f *otcDeposit) ask(ctx workflow.Context) {
 	p := &f.paying
 	n := len(p.prompts) + 1
 	p.prompts = append(p.prompts, &prompt{id: activities.CollectionID(f.depositID, n), open: true})
-	p.repeatAt = time.Time{}
+	p.repeatAt, p.named = time.Time{}, 0 // a payment that was named before is booked on what is asked for now
 	if !p.byHand {
 		f.submit(ctx, n)
 		return
