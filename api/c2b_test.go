@@ -192,7 +192,7 @@ func TestPaymentsAreMatchedWithDeposits(t *testing.T) {
 		t.Errorf("matched %v", got)
 	}
 	match(d.second, p, large).refused(exchange.CodeStateConflict)
-	if got := match(d.officer, q, large).want(http.StatusOK).object(); got["status"] != "unmatched" || got["status_detail"] != "second" || got["otc_deposit_id"] != large {
+	if got := match(d.officer, q, large).want(http.StatusOK).object(); got["status"] != "unmatched" || got["status_detail"] != "second_approval" || got["otc_deposit_id"] != large {
 		t.Errorf("named once %v", got)
 	}
 	if got := match(d.boss, q, large).want(http.StatusOK).object(); got["status"] != "matched" {

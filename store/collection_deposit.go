@@ -36,6 +36,10 @@ func readDepositCollectable(ctx context.Context, s *Store, id uuid.UUID) (exchan
 }
 
 func lockDepositCollection(ctx context.Context, t unitTx, id uuid.UUID) (collectionObject, error) {
+	return t.lockedOTCCollection(ctx, id)
+}
+
+func (t unitTx) lockedOTCCollection(ctx context.Context, id uuid.UUID) (*depositCollection, error) {
 	w, err := t.startOTC(ctx, id)
 	if err != nil {
 		return nil, err
@@ -56,11 +60,10 @@ func expectedPayer(ctx context.Context, from reader, d exchange.OTCDeposit) (exc
 	if err := from.Get(ctx, &own, phoneOfUser, d.MerchantID); err != nil {
 		return "", err
 	}
-	p, err := exchange.ParsePhone(strings.TrimPrefix(own, "+"))
-	if err != nil {
-		return "", nil
+	if p, err := exchange.ParsePhone(strings.TrimPrefix(own, "+")); err == nil {
+		return p, nil
 	}
-	return p, nil
+	return "", nil
 }
 
 func (x *depositCollection) parties() (owner, vendor uuid.UUID) {

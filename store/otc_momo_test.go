@@ -226,11 +226,9 @@ func TestMobileMoneyOfDepositsIsGuarded(t *testing.T) {
 		"a confirmation above the limit": {store.RoleFlows, `UPDATE otc_deposits SET status = 'confirmed', confirmed_at = now(), version = version + 1 WHERE id = $1`, []any{hand.ID}},
 		"an end while money may come":    {store.RoleFlows, `UPDATE otc_deposits SET status = 'expired', updated_at = now(), version = version + 1 WHERE id = $1`, []any{late.ID}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := storetest.As(t, d.s, c.as).ExecContext(ctx, c.query, c.args...); err == nil {
-				t.Error("the database took it")
-			}
-		})
+		if _, err := storetest.As(t, d.s, c.as).ExecContext(ctx, c.query, c.args...); err == nil {
+			t.Errorf("the database took %s", name)
+		}
 	}
 	d.want(t, late.ID, exchange.OTCPending, exchange.WaitMoney)
 }
@@ -417,12 +415,10 @@ func TestPaymentsThatAreNoDepositsMoney(t *testing.T) {
 		"a payment that nobody named":       `UPDATE c2b_payments SET status = 'matched', object_type = 'otc_deposit', object_id = $1, attempt_id = $2, booked_at = now() WHERE id = $3`,
 		"a payment that is another's money": `UPDATE payment_exceptions SET status = 'matched', version = version + 1 WHERE id = (SELECT exception_id FROM c2b_payments WHERE id = $3) AND $1::uuid <> $2::uuid`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := d.aside(t, d.stray(t, "GUARD", "700"))
-			if _, err := storetest.As(t, d.s, store.RoleMomo).ExecContext(ctx, query, o.ID, a.ID, p.ID); err == nil {
-				t.Error("the database took it")
-			}
-		})
+		p := d.aside(t, d.stray(t, "GUARD", "700"))
+		if _, err := storetest.As(t, d.s, store.RoleMomo).ExecContext(ctx, query, o.ID, a.ID, p.ID); err == nil {
+			t.Errorf("the database took %s", name)
+		}
 	}
 	if _, err := storetest.As(t, d.s, store.RoleFlows).ExecContext(ctx, `UPDATE otc_deposits SET named_payment_id = $2, named_by = $3, version = version + 1 WHERE id = $1`,
 		o.ID, d.aside(t, d.stray(t, "GUARD2", "700")).ID, d.two.UserID); err == nil {
@@ -431,4 +427,26 @@ func TestPaymentsThatAreNoDepositsMoney(t *testing.T) {
 	d.do(t, exchange.IntendOTCReject, o.ID, exchange.OTCStep{Text: "over"}, d.one)
 	refused(d.stray(t, "AFTER", "700"))
 	wantBooks(t, d.s)
+}
+
+// The login of the API takes notices in, and can't say of one that the operator's statement lists it.
+func TestTheAPIReadsNoStatement(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	noticed := storetest.Paid(t, kes("700"))
+	noticed.Reference, noticed.Source = "NOTICED", exchange.SourceConfirmation
+	taken, err := s.TakeReceipt(t.Context(), noticed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, query := range map[string]string{
+		"a payment becomes listed": `UPDATE c2b_payments SET listed_at = now() WHERE id = $1`,
+		"another one is listed": `INSERT INTO c2b_payments SELECT (jsonb_populate_record(p, jsonb_build_object('id', gen_random_uuid(), 'receipt', 'INVENTED', 'listed_at', now()))).*
+			FROM c2b_payments p WHERE id = $1`,
+		"a row of a statement": `INSERT INTO momo_receipts SELECT (jsonb_populate_record(r, '{"channel": "statement"}')).* FROM momo_receipts r JOIN c2b_payments p ON p.receipt = r.receipt WHERE p.id = $1`,
+	} {
+		if _, err := storetest.As(t, s, store.RoleAPI).ExecContext(t.Context(), query, taken.Payment.ID); sqlState(err) != "42501" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

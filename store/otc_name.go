@@ -95,11 +95,10 @@ const lastCollection = `SELECT id FROM payment_attempts WHERE object_type = $1 A
 func (s *Store) TakeNamed(ctx context.Context, deposit uuid.UUID) (exchange.OTCDeposit, error) {
 	return change(ctx, s, "OTC deposit", deposit, func(ctx context.Context, t unitTx) (exchange.OTCDeposit, exchange.Posting, error) {
 		var none exchange.Posting
-		locked, err := lockDepositCollection(ctx, t, deposit)
+		x, err := t.lockedOTCCollection(ctx, deposit)
 		if err != nil {
 			return exchange.OTCDeposit{}, none, err
 		}
-		x := locked.(*depositCollection)
 		posting, err := x.takeNamed(ctx, t)
 		return x.w.d, posting, err
 	})

@@ -123,7 +123,7 @@ func (t unitTx) mayLeave(ctx context.Context, of exchange.MomoObject) error {
 		purpose = exchange.ReleaseRefund
 	case exchange.MomoWithdrawal:
 		purpose = exchange.ReleaseWithdrawal
-	case exchange.MomoOrder:
+	case exchange.MomoOrder, exchange.MomoDeposit:
 	}
 	v, err := t.releaseOwed(ctx, purpose, of.ID)
 	if err != nil || v.Pass {

@@ -233,7 +233,7 @@ func addPaid(c *card, of exchange.MomoObject, order uuid.UUID) {
 		return
 	case exchange.MomoRefund:
 		c.add("Refund", of.ID.String())
-	case exchange.MomoOrder:
+	case exchange.MomoOrder, exchange.MomoDeposit:
 	}
 	c.add("Order", order.String())
 }

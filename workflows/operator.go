@@ -91,8 +91,10 @@ func (d *commands) execute(ctx workflow.Context, name string, ref CommandRef) er
 // route names the request of the API that records the command which a signal needs, and delivers it. Only an order can be
 // resolved by one.
 func (d *commands) route(verb string) string {
-	routes := map[string]string{activities.ObjectOrder: "orders", activities.ObjectTransfer: "transfers", activities.ObjectException: "payment-exceptions",
-		activities.ObjectFeeSweep: "treasury/fee-sweeps"}
+	routes := map[string]string{
+		activities.ObjectOrder: "orders", activities.ObjectTransfer: "transfers", activities.ObjectException: "payment-exceptions",
+		activities.ObjectFeeSweep: "treasury/fee-sweeps",
+	}
 	all := d.objects()
 	o := all[max(0, slices.IndexFunc(all, func(o activities.ObjectRef) bool { return o.Type == activities.ObjectOrder }))]
 	if o.Type != activities.ObjectOrder && verb == activities.VerbResolve {

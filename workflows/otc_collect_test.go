@@ -52,6 +52,7 @@ func (w *otcHarness) wantCredited(amount string) {
 
 // A prompt that is paid credits the shillings without an officer, also when its result gets lost or the operator is busy at first.
 func TestOTCDepositByPrompt(t *testing.T) {
+	t.Parallel()
 	for name, payers := range map[string][]payer{
 		"paid":           {pays},
 		"no callback":    {{code: "0", after: 20 * time.Second, silent: true, confirms: true}},
@@ -74,6 +75,7 @@ func TestOTCDepositByPrompt(t *testing.T) {
 // A prompt that the merchant declines or does not answer ends the deposit after its time; one whose outcome stays unknown parks the flow
 // until an operator has found out.
 func TestOTCDepositByPromptWithoutMoney(t *testing.T) {
+	t.Parallel()
 	for name, p := range map[string]payer{"declined": {code: "1032", after: 5 * time.Second}, "not answered": {code: "1037", after: 70 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

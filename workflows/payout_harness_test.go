@@ -34,6 +34,8 @@ func newPayoutHarness(t testing.TB, kind exchange.MomoObjectType, plans ...payer
 		w.harness = newHarness(t)
 	case exchange.MomoWithdrawal:
 		return newTakenOut(t, plans...)
+	case exchange.MomoDeposit:
+		t.Fatal("nothing is paid out for a deposit")
 	case exchange.MomoOrder:
 		w.harness = newStage(t, networkName)
 		w.market = storetest.NewSellersOn(t, w.store.Store, networkName)

@@ -152,7 +152,7 @@ func MomoPayoutID(of exchange.MomoObject) string {
 		return refundForm.of(of.ID)
 	case exchange.MomoWithdrawal:
 		return takenOutForm.of(of.ID)
-	case exchange.MomoOrder:
+	case exchange.MomoOrder, exchange.MomoDeposit: // nothing is paid out for a deposit
 	}
 	return momoPayoutForm.of(of.ID)
 }

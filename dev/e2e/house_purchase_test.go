@@ -19,7 +19,7 @@ const inventoryPath = "/api/v1/auth/treasury/inventory"
 func TestPurchaseFromTheHouse(t *testing.T) {
 	w := openBeside(t)
 	n := w.tronNode()
-	w.rate(t, "128.755")
+	w.rate(t)
 	w.letSend(t)
 	w.allocateInventory(t, n, "20")
 	o := w.boughtFromHouse(t, n)
@@ -103,7 +103,7 @@ type houseScenario struct{}
 func (houseScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {
 	t.Helper()
 	n := w.tronNode()
-	w.rate(t, "128.755")
+	w.rate(t)
 	w.allocateInventory(t, n, "10")
 	form := w.houseForm(t, n, newAddress(t))
 	arm()

@@ -29,7 +29,7 @@ type saleKind struct {
 // all networks what the kinds have in common.
 func TestKindsOfSales(t *testing.T) {
 	w := openBeside(t)
-	w.rate(t, "128.755")
+	w.rate(t)
 	w.letSend(t)
 	t.Run("all", func(t *testing.T) {
 		for _, k := range []saleKind{
@@ -121,9 +121,9 @@ func (w *harness) letSend(t *testing.T) {
 }
 
 // rate enters the value of USDT.
-func (w *harness) rate(t *testing.T, mid string) {
+func (w *harness) rate(t *testing.T) {
 	t.Helper()
-	in := map[string]any{"base": "USDT", "quote": "KES", "mid": mid}
+	in := map[string]any{"base": "USDT", "quote": "KES", "mid": "128.755"}
 	var waits testbed.Waits
 	if err := w.admin(t).Post(t.Context(), "/api/v1/auth/pricing/fx-rates", uuid.NewString(), in, &waits); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ type otcDeposit struct {
 // to its end.
 func TestDepositsAtTheDesk(t *testing.T) {
 	w := openBeside(t)
-	w.rate(t, "128.755")
+	w.rate(t)
 	t.Run("shillings", func(t *testing.T) { depositedShillings(t, w) })
 	t.Run("crypto", func(t *testing.T) { depositedForCrypto(t, w) })
 	t.Run("rejected", func(t *testing.T) { rejectedDeposit(t, w) })
@@ -189,7 +189,7 @@ func rejectedDeposit(t *testing.T, w *harness) otcDeposit {
 // deposited records deposits at the desk.
 func (r *recorder) deposited(t *testing.T) {
 	w := r.harness
-	w.rate(t, "128.755")
+	w.rate(t)
 	for name, play := range map[string]func(*testing.T, *harness) otcDeposit{
 		"otc_deposit_shillings": depositedShillings, "otc_deposit_crypto": depositedForCrypto, "otc_deposit_rejected": rejectedDeposit,
 		"otc_deposit_given_up": givenUpDraft,

@@ -36,7 +36,7 @@ type takenOut struct {
 // destination takes two officers, and a third executes.
 func TestWithdrawalsAtTheDesk(t *testing.T) {
 	w := openBeside(t)
-	w.rate(t, "128.755")
+	w.rate(t)
 	depositedShillings(t, w)
 	for name, play := range waysOut() {
 		t.Run(name, func(t *testing.T) { play(t, w) })
@@ -224,7 +224,7 @@ func (r *recorder) withdrawals(t *testing.T) {
 			continue
 		}
 		if !funded {
-			w.rate(t, "128.755")
+			w.rate(t)
 			depositedShillings(t, w)
 			funded = true
 		}

@@ -68,7 +68,7 @@ func otcCreditedOnce(t *testing.T, w *harness, tr *trial) {
 
 // otcTransferred settles a deposit of crypto while the process dies.
 func otcTransferred(t *testing.T, w *harness, tr *trial, arm func()) {
-	w.rate(t, "128.755")
+	w.rate(t)
 	tr.desk = w.payIntoDesk(t, otcPath, map[string]any{"requested_asset": "USDT", "requested_network": w.tronNode().Network, "fiat_amount": "1300"})
 	tr.desk = w.reviewed(t, tr.desk, "1300")
 	arm()

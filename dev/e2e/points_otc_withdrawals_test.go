@@ -50,7 +50,7 @@ func withdrawalOpened(t *testing.T, w *harness, tr *trial, arm func()) {
 
 // withdrawalScreened requests one whose address is screened.
 func withdrawalScreened(t *testing.T, w *harness, tr *trial, arm func()) {
-	w.rate(t, "128.755")
+	w.rate(t)
 	depositedShillings(t, w)
 	in := w.buysCrypto(t)
 	arm()
@@ -119,7 +119,7 @@ func withdrawalPaidOnce(t *testing.T, w *harness, tr *trial) {
 
 // withdrawalSold sells crypto while the process dies.
 func withdrawalSold(t *testing.T, w *harness, tr *trial, arm func()) {
-	w.rate(t, "128.755")
+	w.rate(t)
 	from := w.walletOf(t, demo.VendorEmail, exchange.Tron)
 	q := w.deskQuote(t, map[string]any{"offer_type": "BUY", "amount": "3", "method": "momo"})
 	tr.taken = w.takesOut(t, map[string]any{
@@ -157,7 +157,7 @@ func withdrawalReservedOnce(t *testing.T, w *harness, tr *trial) {
 
 // withdrawalBought buys crypto while the process dies.
 func withdrawalBought(t *testing.T, w *harness, tr *trial, arm func()) {
-	w.rate(t, "128.755")
+	w.rate(t)
 	depositedShillings(t, w)
 	tr.taken = w.takesOut(t, w.buysCrypto(t))
 	w.twoApprove(t, tr.taken)

@@ -22,7 +22,7 @@ func (r *recorder) keepSale(t *testing.T, o order, name string) {
 // for it.
 func (r *recorder) kinds(t *testing.T) {
 	w, n := r.harness, r.harness.tronNode()
-	w.rate(t, "128.755")
+	w.rate(t)
 	w.letSend(t)
 	for name, k := range map[string]saleKind{
 		"off_ramp_by_vendor": {form: boughtByVendor},

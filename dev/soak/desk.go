@@ -171,6 +171,7 @@ func (o *office) review(ctx context.Context, d action, now object) error {
 		return o.decides(ctx, secondEmail, "transfers/"+now.Transfer.String()+"/approve", "approved the transfer of a deposit")
 	case exchange.OTCCredited:
 		return says(operatorEmail, "audit", nil)
+	default: // nothing is for the staff
 	}
 	return nil
 }
@@ -199,6 +200,7 @@ func (o *office) payOut(ctx context.Context, d action, now object) error {
 		return o.says(ctx, who, path+"/confirm-bank-payout", "paid a withdrawal at the bank", o.bankWords(d, now.Payout))
 	case exchange.WithdrawalReview:
 		return o.resolves(ctx, d)
+	default: // nothing is for the staff
 	}
 	return nil
 }

@@ -168,8 +168,17 @@ var shares = []struct {
 	kind  Kind
 	times int
 }{
-	{Purchase, 6}, {MerchantSells, 2}, {Sale, 6}, {MerchantBuys, 2}, {Remittance, 3}, {Custodial, 2}, {TreasurySale, 2}, {Transfer, 4},
-	{Deposit, 3}, {Withdrawal, 3}, {Purchased, 1},
+	{Purchase, 6},
+	{MerchantSells, 2},
+	{Sale, 6},
+	{MerchantBuys, 2},
+	{Remittance, 3},
+	{Custodial, 2},
+	{TreasurySale, 2},
+	{Transfer, 4},
+	{Deposit, 3},
+	{Withdrawal, 3},
+	{Purchased, 1},
 }
 
 // Plan makes the same steps for the same seed.
