@@ -70,13 +70,14 @@ func (s *Sweeps) SweptByRule(ctx context.Context) ([]SweptFees, error) {
 	return all, Failure(ctx, err)
 }
 
-// OpenedSweeps names the sweeps that a rule opened.
-type OpenedSweeps struct {
+// OpenSweeps names the sweeps that rules opened and whose payment is not signed.
+type OpenSweeps struct {
 	Sweeps []uuid.UUID `json:"sweeps,omitempty"`
 }
 
-// OpenFeeSweeps opens the sweeps that a rule asks for now. Called again, it opens none for fees that are on their way.
-func (s *Sweeps) OpenFeeSweeps(ctx context.Context, in SweptFees) (OpenedSweeps, error) {
-	opened, err := s.Store.OpenScheduledFeeSweeps(ctx, in.Network, in.Asset)
-	return OpenedSweeps{opened}, Failure(ctx, err)
+// OpenFeeSweeps opens the sweeps that a rule asks for now. Called again, it opens none for fees that are on their way, and names the
+// open ones.
+func (s *Sweeps) OpenFeeSweeps(ctx context.Context, in SweptFees) (OpenSweeps, error) {
+	open, err := s.Store.OpenScheduledFeeSweeps(ctx, in.Network, in.Asset)
+	return OpenSweeps{open}, Failure(ctx, err)
 }

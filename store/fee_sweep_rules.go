@@ -136,35 +136,44 @@ func (s *Store) SwitchOffFeeSweepRule(ctx context.Context, id uuid.UUID, by exch
 	return now, err
 }
 
+const pendingByRule = `SELECT id FROM fee_sweeps WHERE network = $1 AND asset = $2 AND scheduled AND status = 'pending' ORDER BY id LIMIT $3`
+
 // OpenScheduledFeeSweeps opens sweeps for one asset of a network, if its rule is in force and the fees that can be swept reach the rule's
-// threshold. It returns those that it opened.
+// threshold. It returns all that rules opened and whose payment is not signed: when an answer gets lost, the next call names them again.
 func (s *Store) OpenScheduledFeeSweeps(ctx context.Context, n exchange.Network, asset money.Asset) ([]uuid.UUID, error) {
-	hint, err := uuid.NewV7()
-	if err != nil {
+	if err := s.openByRule(ctx, n, asset); err != nil {
 		return nil, err
 	}
-	return change(ctx, s, "fee sweep", hint, func(ctx context.Context, t unitTx) ([]uuid.UUID, exchange.Posting, error) {
+	return readAll[uuid.UUID](ctx, s.db, "fee sweep", pendingByRule, n, asset, exchange.MaxFeeSweeps)
+}
+
+func (s *Store) openByRule(ctx context.Context, n exchange.Network, asset money.Asset) error {
+	hint, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	_, err = change(ctx, s, "fee sweep", hint, func(ctx context.Context, t unitTx) (struct{}, exchange.Posting, error) {
 		var posting exchange.Posting
 		r, known, err := readFound[exchange.FeeSweepRule](ctx, t, readSweepRule, n, asset)
 		if err != nil || !known || !r.IsActive || r.Orphaned {
-			return nil, posting, err
+			return struct{}{}, posting, err
 		}
 		all, total, err := t.sweepable(ctx, n, r.Least)
 		if err != nil || total.Cmp(r.Threshold) < 0 {
-			return nil, posting, err
+			return struct{}{}, posting, err
 		}
-		var opened []uuid.UUID
 		for _, w := range all {
 			id, err := uuid.NewV7()
 			if err != nil {
-				return nil, posting, err
+				return struct{}{}, posting, err
 			}
 			hold, err := t.openFeeSweep(ctx, exchange.FeeSweep{ID: id, ChangeID: r.ChangeID, Scheduled: true, Network: n, WalletID: w.WalletID, Amount: w.Amount}, flow)
 			if err != nil {
-				return nil, posting, err
+				return struct{}{}, posting, err
 			}
-			opened, posting.Holds = append(opened, id), append(posting.Holds, hold)
+			posting.Holds = append(posting.Holds, hold)
 		}
-		return opened, posting, nil
+		return struct{}{}, posting, nil
 	})
+	return err
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -247,7 +248,9 @@ func TestFeesAreSweptByARule(t *testing.T) {
 	opens(0)
 	agree(rule)
 	ids := opens(2)
-	opens(0)
+	if again := opens(2); !slices.Equal(again, ids) {
+		t.Errorf("the second call names %v, the first one named %v", again, ids)
+	}
 	f, err := e.s.FeeSweep(t.Context(), ids[0])
 	if err != nil || !f.Scheduled || f.RequestedBy != uuid.Nil || f.Status != exchange.FeeSweepPending {
 		t.Errorf("it is %+v, %v", f, err)

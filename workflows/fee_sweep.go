@@ -100,12 +100,12 @@ func FeeSweepAttributes(n exchange.Network) temporal.SearchAttributes {
 
 // FeesSwept is what a run of SweepFees did.
 type FeesSwept struct {
-	Opened int `json:"opened,omitempty"` // sweeps that rules asked for
+	Begun  int `json:"begun,omitempty"`  // sweeps whose flow it started
 	Failed int `json:"failed,omitempty"` // rules that could not be followed now
 }
 
-// SweepFees opens the sweeps that rules ask for, and starts their flows. A schedule starts it. A flow that can't be started is
-// started by RepairParked.
+// SweepFees opens the sweeps that rules ask for, and starts the flows of all that are open and not signed. A schedule starts it. A flow
+// that can't be started is started by its next run, or by RepairParked.
 func SweepFees(ctx workflow.Context) (FeesSwept, error) {
 	var out FeesSwept
 	rules, err := fetch(ctx, database, "List the rules of fee sweeps", sweeps.SweptByRule)
@@ -113,18 +113,21 @@ func SweepFees(ctx workflow.Context) (FeesSwept, error) {
 		return out, err
 	}
 	for _, r := range rules {
-		opened, err := step(ctx, database, "Open the sweeps of "+string(r.Asset)+" on "+string(r.Network), sweeps.OpenFeeSweeps, r)
+		open, err := step(ctx, database, "Open the sweeps of "+string(r.Asset)+" on "+string(r.Network), sweeps.OpenFeeSweeps, r)
 		if err != nil {
 			workflow.GetLogger(ctx).Warn("fees could not be swept by their rule", "network", r.Network, "asset", r.Asset, "error", err)
 			out.Failed++
 			continue
 		}
-		for _, id := range opened.Sweeps {
+		for _, id := range open.Sweeps {
 			c := child{id: FeeSweepID(id), summary: FeeSweepSummary, shown: FeeSweepAttributes(r.Network)}
-			if _, err := start(ctx, c, FeeSweep, FeeSweepInput{}); err != nil {
+			started, err := start(ctx, c, FeeSweep, FeeSweepInput{})
+			if err != nil {
 				workflow.GetLogger(ctx).Warn("the flow of a fee sweep could not be started", "sweep", id, "error", err)
 			}
-			out.Opened++
+			if started {
+				out.Begun++
+			}
 		}
 	}
 	return out, nil

@@ -38,6 +38,7 @@ type harness struct {
 	vendor   uuid.UUID
 	offer    uuid.UUID
 	wallet   exchange.Wallet // the vendor's
+	watched  exchange.Wallet // of the customer whose every transfer an officer decides, for the crash trials
 
 	screening *screening
 }

@@ -64,11 +64,9 @@ func refundDecided(t *testing.T, w *harness, b *saleScenario, tr *trial, arm fun
 	tr.background(t, w.as(t, secondOfficer), path, uuid.NewString(), asSeen, nil)
 }
 
-// saleWaiting opens a sale from the customer's custodial wallet that needs an officer.
+// saleWaiting opens a sale from a custodial wallet that needs an officer.
 func saleWaiting(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
-	w.approvalRule(t, ruleOne, ruleTwo)
-	defer w.approvalRule(t, usualOne, ruleTwo)
-	saleFunded(t, w, b, tr, arm)
+	b.funded(t, w, tr, watchedEmail, arm)
 }
 
 // saleAsked waits until it waits.

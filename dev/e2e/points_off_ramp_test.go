@@ -177,15 +177,21 @@ func (w *harness) exceptionOf(t *testing.T, orderID uuid.UUID, kind string) (id 
 
 // saleFunded sells crypto of the customer's custodial wallet.
 func saleFunded(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
+	b.funded(t, w, tr, demo.CustomerEmail, arm)
+}
+
+// funded opens a sale from a new custodial wallet of a customer.
+func (b *saleScenario) funded(t *testing.T, w *harness, tr *trial, email string, arm func()) {
+	t.Helper()
 	n := w.tronNode()
 	s := sale{phone: newPhone(), back: b.back}
-	wallet := w.fundedWallet(t, n.Network, demo.CustomerEmail, exchange.Hot, money.Must(money.USDT, "15"), money.Must(money.TRX, "200"))
+	wallet := w.fundedWallet(t, n.Network, email, exchange.Hot, money.Must(money.USDT, "15"), money.Must(money.TRX, "200"))
 	in := w.saleForm(t, n, &s)
 	in["wallet_id"] = wallet.ID
 	delete(in, "refund_address")
 	arm()
 	var err error
-	if tr.order, err = place(t.Context(), w.amina(t), in, s.key); err != nil {
+	if tr.order, err = place(t.Context(), w.as(t, email), in, s.key); err != nil {
 		t.Fatal(err)
 	}
 }

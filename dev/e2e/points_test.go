@@ -162,6 +162,7 @@ func TestCrashPoints(t *testing.T) {
 		t.Fatalf("%s: %v", crashesVariable, err)
 	}
 	w, tracks, played := open(t), table(), map[string]bool{}
+	w.watch(t)
 	const most = 4
 	for n, r := 1, firstRound(tracks, wanted); n <= most && len(r) > 0; n++ {
 		t.Run(fmt.Sprintf("round %d", n), func(t *testing.T) {
