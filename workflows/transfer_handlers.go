@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -33,9 +34,10 @@ func (f *transfer) handlers(ctx workflow.Context) error {
 }
 
 // admitDecision refuses decisions while the transfer does not wait for one. Its row may already be pending while the answer of
-// the screening step is still on its way.
+// the step that made it so is still on its way; whether it is, the step of the decision sees.
 func (f *transfer) admitDecision() error {
-	if f.opened && (f.row.Status == exchange.TransferPending || f.row.Status == exchange.TransferScreening) {
+	undecided := []exchange.TransferStatus{exchange.TransferCreated, exchange.TransferScreening, exchange.TransferPending}
+	if f.opened && slices.Contains(undecided, f.row.Status) {
 		return nil
 	}
 	return refuse(exchange.CodeStateConflict, "The transfer does not wait for a decision.")

@@ -54,7 +54,7 @@ type transferHarness struct {
 	ask      exchange.TransferRequest
 	wallet   exchange.Wallet // the sender's
 	officers []exchange.User
-	screened func() // runs between the screening's write and its response
+	judged   func() // runs between the write by which officers must decide and its response
 
 	mu    sync.Mutex
 	noted []exchange.Code // decisions without proof

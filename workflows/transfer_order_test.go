@@ -10,13 +10,25 @@ import (
 	"kivuko/workflows"
 )
 
-// An officer may decide before the screening step has returned what it wrote. Its response is then older than the
-// flow's state, and must not take the flow back to waiting for officers.
+// An officer may decide before the step has returned what it wrote: the screening, or of a transfer that stays in our custody its
+// opening. The response is then older than the flow's state, and must not take the flow back to waiting for officers.
 func TestOlderAnswersAboutATransferChangeNothing(t *testing.T) {
 	t.Parallel()
-	w := newTransferHarness(t)
+	for name, to := range map[string]func(w *transferHarness){"outside": func(*transferHarness) {}, "inside": (*transferHarness).inside} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTransferHarness(t)
+			to(w)
+			w.decidedEarly(t)
+		})
+	}
+}
+
+func (w *transferHarness) decidedEarly(t *testing.T) {
+	t.Helper()
 	w.needs(1)
-	w.screened = func() {
+	w.judged = func() {
+		w.judged = nil
 		decided := make(chan error, 1)
 		w.env.UpdateWorkflow(workflows.UpdateApprove, "early", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { decided <- err }, OnComplete: func(_ any, err error) { decided <- err },

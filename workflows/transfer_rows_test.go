@@ -24,7 +24,11 @@ func (r transferRows) TransferByID(ctx context.Context, id uuid.UUID) (exchange.
 }
 
 func (r transferRows) AdvanceTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
-	return r.around("AdvanceTransfer", func() (exchange.Transfer, error) { return r.w.store.AdvanceTransfer(ctx, id) })
+	f, err := r.around("AdvanceTransfer", func() (exchange.Transfer, error) { return r.w.store.AdvanceTransfer(ctx, id) })
+	if r.w.judged != nil && f.Status == exchange.TransferPending {
+		r.w.judged()
+	}
+	return f, err
 }
 
 func (r transferRows) Denied(ctx context.Context, n exchange.Network, address string) (bool, error) {
@@ -32,8 +36,8 @@ func (r transferRows) Denied(ctx context.Context, n exchange.Network, address st
 }
 
 func (r transferRows) RecordScreening(ctx context.Context, id uuid.UUID, said []exchange.Screening) (exchange.Transfer, error) {
-	if r.w.screened != nil {
-		defer r.w.screened()
+	if r.w.judged != nil {
+		defer r.w.judged()
 	}
 	return r.around("RecordScreening", func() (exchange.Transfer, error) { return r.w.store.RecordScreening(ctx, id, said) })
 }
