@@ -346,3 +346,43 @@ func TestAgreedShillingsAreBookedOnce(t *testing.T) {
 		}
 	}
 }
+
+// What the owner of a wallet has becomes no fee of the house, whichever login books it and by whatever name. What a transfer paid is
+// earned once.
+func TestOnlyFeesAreEarned(t *testing.T) {
+	t.Parallel()
+	e := earned(t, "3")
+	w := e.wallets[0]
+	const entry = `INSERT INTO ledger_entries (key, digest, kind, object_type, object_id, at) VALUES ($1, decode(repeat('00', 16), 'hex'), $2, 'test', $3, now())`
+	const lines = `WITH e AS (` + entry + ` RETURNING id) INSERT INTO ledger_lines (entry_id, account_id, amount)
+		SELECT e.id, a.id, CASE a.kind WHEN 'wallet_fees' THEN -50 ELSE 50 END FROM e, ledger_accounts a WHERE a.code IN ($4, $5)`
+	p := newPurseIn(t, e.s, "10")
+	open := p.open(t, "1", exchange.Recipient{Address: outside})
+	for _, role := range []store.Role{store.RoleFlows, store.RoleChain, store.RoleMomo, store.RoleSigner, store.RoleAPI} {
+		db := storetest.As(t, e.s, role)
+		for what, c := range map[string]struct {
+			kind, key string
+			object    uuid.UUID
+			want      string
+		}{
+			"under any name":            {"transfer.completed", "transfer:" + open.ID.String(), open.ID, "KV002"},
+			"as the fee of no transfer": {"transfer.fee", "transfer:" + w.ID.String() + ":fee", w.ID, "KV006"},
+			"as another transfer's fee": {"transfer.fee", "transfer:" + open.ID.String() + ":fee", open.ID, "KV006"},
+			"as money that was kept":    {"exception.accepted", "exception:" + w.ID.String() + ":accepted", w.ID, "KV006"},
+			"as a loss":                 {"exception.written_off", "exception:" + w.ID.String() + ":written_off", w.ID, "KV006"},
+		} {
+			if _, err := db.ExecContext(t.Context(), lines, c.key, c.kind, c.object, walletFees(w).Code(), owed(w, money.USDT).Code()); sqlState(err) != c.want {
+				t.Errorf("%s books it %s: %v, want %s", role, what, err, c.want)
+			}
+			if c.want == "KV002" {
+				continue // no line of it ever enters
+			}
+			if _, err := db.ExecContext(t.Context(), entry, c.key, c.kind, c.object); sqlState(err) != c.want {
+				t.Errorf("%s leaves room for lines %s: %v, want %s", role, what, err, c.want)
+			}
+		}
+	}
+	wantBalance(t, e.s, walletFees(w), "3", "0")
+	wantBalance(t, e.s, owed(w, money.USDT), "100", "0")
+	wantBooks(t, e.s)
+}

@@ -15,6 +15,7 @@ import (
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
@@ -151,10 +152,9 @@ func (w *harness) earning(t *testing.T, n exchange.Network, fees money.Amount, c
 			t.Fatal(err)
 		}
 	}
-	of := func(kind exchange.AccountKind) exchange.AccountRef {
-		return exchange.Owned(kind, wallet.ID, fees.Asset())
+	if err := storetest.Earn(t.Context(), w.db, wallet.ID, fees); err != nil {
+		t.Fatal(err)
 	}
-	w.book(t, exchange.Debit(of(exchange.AccWalletBalance), fees), exchange.Credit(of(exchange.AccWalletFees), fees))
 	return wallet
 }
 

@@ -13,6 +13,8 @@ ALTER TABLE ledger_accounts ADD CONSTRAINT ledger_accounts_kind CHECK (kind IN (
     'momo_payout', 'bank', 'orders_in_flight', 'refunds_due', 'suspense', 'unclaimed', 'receivable', 'rounding', 'fees', 'wallet_fees', 'network_fees',
     'momo_fees', 'bank_fees', 'capital'));
 ALTER TABLE ledger_accounts ADD CONSTRAINT ledger_accounts_wallet_fees CHECK (kind <> 'wallet_fees' OR (owner_id IS NOT NULL AND asset IN ('USDT', 'USDC')));
+CREATE CONSTRAINT TRIGGER ledger_entries_earned AFTER INSERT ON ledger_entries DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.kind IN ('transfer.fee', 'exception.accepted', 'exception.written_off')) EXECUTE FUNCTION check_earned_fee();
 CREATE INDEX ledger_accounts_fees_idx ON ledger_accounts (asset, posted DESC) WHERE kind IN ('fees', 'wallet_fees');
 
 -- When a schedule sweeps by itself. Two treasury officers agree to a rule; one switches it off.

@@ -1,7 +1,7 @@
 -- Checks that the lines of one statement sum to zero in every asset of every entry, and adds them to the balances. An
 -- entry gets all of its lines in one statement: so no committed entry is unbalanced, and balanced lines can't be added
 -- to a booked entry later, which would move money under its old key. Only the booking of a proven payout may take the
--- payout float below what is held of it, and only entries whose sources are checked move money at a bank.
+-- payout float below what is held of it, and only entries whose sources are checked move money at a bank or earn fees in a wallet.
 CREATE OR REPLACE FUNCTION apply_lines() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     off record;
@@ -36,6 +36,10 @@ BEGIN
                     AND p.rail = 'bank' AND p.status = 'completed' AND h.account_id = l.account_id
                     AND p.amount = -(SELECT sum(n.amount) FROM new_lines n WHERE (n.entry_id, n.account_id) = (l.entry_id, l.account_id))))) THEN
         RAISE EXCEPTION 'no such entry moves money at a bank' USING ERRCODE = 'KV002';
+    END IF;
+    IF EXISTS (SELECT FROM new_lines l JOIN ledger_accounts a ON a.id = l.account_id JOIN ledger_entries e ON e.id = l.entry_id
+            WHERE a.kind = 'wallet_fees' AND l.amount < 0 AND e.kind NOT IN ('transfer.fee', 'exception.accepted', 'exception.written_off')) THEN
+        RAISE EXCEPTION 'no such entry earns a fee' USING ERRCODE = 'KV002';
     END IF;
     RETURN NULL;
 END $$;
