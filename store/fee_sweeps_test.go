@@ -3,6 +3,7 @@ package store_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -63,6 +64,20 @@ func (e earning) confirms(t *testing.T, c exchange.ControlChange) []exchange.Fee
 		t.Fatal(err)
 	}
 	return all
+}
+
+// agrees has two officers agree to a rule.
+func (e earning) agrees(t *testing.T, r exchange.FeeSweepRule) {
+	t.Helper()
+	c, err := e.s.ProposeFeeSweepRule(t.Context(), r, e.one)
+	if err == nil {
+		_, err = e.s.ConfirmChange(t.Context(), c.ID, "", e.one)
+		wantFault(t, err, exchange.CodeForbidden)
+		_, err = e.s.ConfirmChange(t.Context(), c.ID, "", e.two)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Two treasury officers bring the fees of all wallets to the treasury, and what the owners have stays.
@@ -221,18 +236,6 @@ func TestFeesAreSweptByARule(t *testing.T) {
 	t.Parallel()
 	e := earned(t, "3", "0.5", "2")
 	rule := exchange.FeeSweepRule{ID: storetest.NewID(t), Network: exchange.Tron, Asset: money.USDT, Threshold: usdt("5"), Least: usdt("1")}
-	agree := func(r exchange.FeeSweepRule) {
-		t.Helper()
-		c, err := e.s.ProposeFeeSweepRule(t.Context(), r, e.one)
-		if err == nil {
-			_, err = e.s.ConfirmChange(t.Context(), c.ID, "", e.one)
-			wantFault(t, err, exchange.CodeForbidden)
-			_, err = e.s.ConfirmChange(t.Context(), c.ID, "", e.two)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	opens := func(want int) []uuid.UUID {
 		t.Helper()
 		ids, err := e.s.OpenScheduledFeeSweeps(t.Context(), exchange.Tron, money.USDT)
@@ -244,9 +247,9 @@ func TestFeesAreSweptByARule(t *testing.T) {
 	opens(0) // there is no rule
 	higher := rule
 	higher.Threshold = usdt("5.000001")
-	agree(higher)
+	e.agrees(t, higher)
 	opens(0)
-	agree(rule)
+	e.agrees(t, rule)
 	ids := opens(2)
 	if again := opens(2); !slices.Equal(again, ids) {
 		t.Errorf("the second call names %v, the first one named %v", again, ids)
@@ -384,5 +387,72 @@ func TestOnlyFeesAreEarned(t *testing.T) {
 	}
 	wantBalance(t, e.s, walletFees(w), "3", "0")
 	wantBalance(t, e.s, owed(w, money.USDT), "100", "0")
+	wantBooks(t, e.s)
+}
+
+// A rule that was switched off, or that two officers replaced, sweeps nothing any more: also not what it asked for before.
+func TestSweepsEndWithTheirRule(t *testing.T) {
+	t.Parallel()
+	e := earned(t, "3", "2")
+	rule := exchange.FeeSweepRule{ID: storetest.NewID(t), Network: exchange.Tron, Asset: money.USDT, Threshold: usdt("5"), Least: usdt("1")}
+	e.agrees(t, rule)
+	opens := func() []uuid.UUID {
+		t.Helper()
+		ids, err := e.s.OpenScheduledFeeSweeps(t.Context(), exchange.Tron, money.USDT)
+		if err != nil || len(ids) != 2 {
+			t.Fatalf("opened %v, %v", ids, err)
+		}
+		return ids
+	}
+	waits := func(ids ...uuid.UUID) {
+		t.Helper()
+		for _, id := range ids {
+			if a, err := e.s.ApproveFeeSweep(t.Context(), id); err != nil || a.PaymentID != uuid.Nil || a.StatusDetail != exchange.WaitOfficers {
+				t.Errorf("a sweep whose rule is over: %+v, %v", a, err)
+			}
+			if _, err := storetest.As(t, e.s, store.RoleFlows).ExecContext(t.Context(), `UPDATE releases SET passed_at = now() WHERE object_id = $1`, id); sqlState(err) != "KV006" {
+				t.Errorf("its release: %v", err)
+			}
+		}
+	}
+	givenUp := func(ids ...uuid.UUID) {
+		t.Helper()
+		for _, id := range ids {
+			if f, err := e.s.GiveUpFeeSweep(t.Context(), id, e.one); err != nil || f.Status != exchange.FeeSweepCancelled {
+				t.Errorf("it is %+v, %v", f, err)
+			}
+		}
+	}
+	ids := opens()
+	approved, err := e.s.ApproveFeeSweep(t.Context(), ids[0])
+	if err != nil || approved.PaymentID == uuid.Nil {
+		t.Fatalf("%+v, %v", approved, err)
+	}
+	rules, err := e.s.FeeSweepRules(t.Context())
+	if err != nil || len(rules) != 1 {
+		t.Fatal(rules, err)
+	}
+	if _, err := e.s.SwitchOffFeeSweepRule(t.Context(), rules[0].ID, e.two); err != nil {
+		t.Fatal(err)
+	}
+	waits(ids[1])
+	id := storetest.NewID(t)
+	_, err = e.s.SaveSignedAttempt(t.Context(), exchange.ChainAttempt{
+		ID: id, PaymentID: approved.PaymentID, Network: exchange.Tron, TxID: txID(id), Raw: []byte("signed"), ExpiresAt: time.Now().Add(time.Hour), FeeLimit: trx("50"),
+	})
+	wantFault(t, err, exchange.CodeStateConflict)
+	givenUp(ids...)
+
+	rule.Least = usdt("2")
+	e.agrees(t, rule)
+	ids = opens()
+	rule.Least = usdt("1")
+	e.agrees(t, rule)
+	waits(ids...)
+	givenUp(ids...)
+	ids = opens()
+	if a, err := e.s.ApproveFeeSweep(t.Context(), ids[0]); err != nil || a.PaymentID == uuid.Nil {
+		t.Errorf("by the rule in force: %+v, %v", a, err)
+	}
 	wantBooks(t, e.s)
 }

@@ -71,7 +71,7 @@ webhook_relay               r     ru     r     r      r       rl        -
 control_changes             riu   r      r     r      r       -         -
 bank_accounts               riu   r      r     r      r       -         -
 journal_entries             ri    r      r     r      r       -         -
-fee_sweep_rules             riu   r      -     -      -       -         -
+fee_sweep_rules             riu   rl     r     rl     rl      -         -
 fee_sweeps                  riu   riu    r     ru     ru      -         -
 bank_statements             riu   ru     r     r      r       -         -
 bank_lines                  riu   ru     r     r      r       -         -
@@ -223,6 +223,7 @@ var lockable = map[string]string{
 	"webhook_keys":               "expires_at",
 	"webhook_relay":              "cursor",
 	"approval_rules":             "updated_at",
+	"fee_sweep_rules":            "updated_at",
 	"wallets":                    "updated_at",
 	"offers":                     "updated_at",
 	"payment_attempts":           "created_at",

@@ -171,7 +171,7 @@ var onRampGuide = map[Reason]advice{
 		[]string{activities.VerbRetry},
 	},
 	ReasonSweepOfficers: {
-		"A sweep of earned fees does not go on, because an officer who agreed to it, or both who agreed to its rule, may not decide any more.",
+		"A sweep of earned fees does not go on: an officer who agreed to it, or both who agreed to its rule, may not decide any more, or its rule was switched off or replaced.",
 		"Send retry when they may decide again, or send refund to leave the fees where they are; then another sweep may be agreed.", retryOrRefund,
 	},
 	ReasonRefundPayee: {

@@ -1,5 +1,5 @@
 -- The fault of a payment of earned fees. It goes from the wallet where they lie to the treasury of its network, with exactly
--- what is held of them, and leaves there what the wallet owes its owner.
+-- what is held of them, and leaves there what the wallet owes its owner. One that a rule asked for leaves only while that rule is in force.
 CREATE OR REPLACE FUNCTION fee_sweep_fault(p chain_payments) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     s fee_sweeps;
@@ -8,6 +8,10 @@ BEGIN
     IF NOT FOUND OR s.status NOT IN ('pending', 'processing') OR (s.network, s.asset, s.amount, s.wallet_id, s.hold_id)
             IS DISTINCT FROM (p.network, p.asset, p.amount, p.wallet_id, p.hold_id) THEN
         RETURN 'it does not match its fee sweep';
+    END IF;
+    PERFORM FROM fee_sweep_rules f WHERE f.change_id = s.change_id AND f.is_active FOR SHARE;
+    IF s.scheduled AND NOT FOUND THEN
+        RETURN 'its rule was switched off or replaced';
     END IF;
     IF NOT EXISTS (SELECT FROM wallets w WHERE w.network = p.network AND w.address = p.to_address AND w.owner_id IS NULL AND w.purpose = 'treasury') THEN
         RETURN 'it does not go to the treasury';

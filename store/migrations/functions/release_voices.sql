@@ -1,7 +1,7 @@
 -- The officers whose approval of a release counts now: of its object's present terms, by who may still approve and has no part
 -- in it. A refund by mobile money is decided by two officers as one change; the payee of one by a change of its own. A bank
 -- payout is approved by who confirms it, the transfer of a withdrawal's crypto by who approved the withdrawal, and a sweep of earned fees by who agreed
--- to it or to its rule.
+-- to it or to its rule, as long as that rule is in force.
 CREATE OR REPLACE FUNCTION release_voices(r releases) RETURNS SETOF uuid LANGUAGE sql STABLE AS $$
     SELECT u.id FROM users u WHERE u.is_active AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM r.requester_id AND u.id IN (
         SELECT a.officer_id FROM approvals a JOIN transfers f ON f.id = a.object_id
@@ -21,6 +21,6 @@ CREATE OR REPLACE FUNCTION release_voices(r releases) RETURNS SETOF uuid LANGUAG
         UNION SELECT c.officer_id FROM bank_confirmations c JOIN order_payouts p ON p.id = c.order_id
             WHERE r.purpose = 'payout' AND c.order_id = r.object_id AND c.withdrawn_at IS NULL AND c.amount = p.amount
         UNION SELECT unnest(ARRAY[c.proposed_by, c.decided_by]) FROM fee_sweeps s JOIN control_changes c ON c.id = s.change_id AND c.status = 'confirmed'
-            WHERE r.purpose = 'fee_sweep' AND s.id = r.object_id AND (s.scheduled OR NOT EXISTS (SELECT FROM users w
-                WHERE w.id IN (c.proposed_by, c.decided_by) AND NOT (w.is_active AND w.role = 'treasury'))))
+            WHERE r.purpose = 'fee_sweep' AND s.id = r.object_id AND CASE WHEN s.scheduled THEN EXISTS (SELECT FROM fee_sweep_rules f WHERE f.change_id = c.id AND f.is_active)
+                ELSE NOT EXISTS (SELECT FROM users w WHERE w.id IN (c.proposed_by, c.decided_by) AND NOT (w.is_active AND w.role = 'treasury')) END)
 $$;
