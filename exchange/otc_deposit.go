@@ -46,7 +46,7 @@ const (
 	FlagSameFile      OTCFlag = "same_file"       // another deposit has a file with the same content
 	FlagSameReceipt   OTCFlag = "same_receipt"    // another deposit has the same receipt number
 	FlagSameReference OTCFlag = "same_reference"  // another deposit was paid under the same reference of the bank
-	FlagSender        OTCFlag = "sender_name"     // the sender is called otherwise than the merchant
+	FlagSender        OTCFlag = "sender_name"     // the sender is called otherwise than the merchant, or an officer named a payment from none of its phones
 	FlagFutureValue   OTCFlag = "value_in_future" // the value date is in the future
 	FlagOldValue      OTCFlag = "value_old"       // the value date is older than OTCOldValue
 	FlagAmount        OTCFlag = "amount_differs"  // the statement shows another amount than the merchant announced
@@ -107,6 +107,7 @@ type OTCDeposit struct {
 	NamedPaymentID    uuid.UUID // the payment to our number that officers named as its money
 	NamedBy           uuid.UUID
 	NamedSecond       uuid.UUID // the second officer, above what needs none
+	AutomaticAt       time.Time // when its money was let through without an officer; zero for money that one has to confirm
 
 	// What came.
 	Received   money.Amount

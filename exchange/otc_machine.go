@@ -45,7 +45,7 @@ var OTCMachine = Machine[OTCStatus]{
 		{OTCQuoted, OTCExpired, ByFlow, "seven days without an edit"},
 		{OTCPending, OTCAssigned, ByDesk, "an officer is named"},
 		{OTCPending, OTCClaimed, ByHolder, "nobody else is named"},
-		{OTCPending, OTCConfirmed, ByFlow, "mobile money within the merchant's automatic limit, proven by two sources"},
+		{OTCPending, OTCConfirmed, ByFlow, "mobile money within the merchant's automatic limit of 24 hours, proven by two sources"},
 		{OTCPending, OTCInfo, ByFlow, "mobile money of another amount, and the quote does not cover it"},
 		{OTCPending, OTCHold, ByDesk, "stopped"},
 		{OTCPending, OTCRejected, ByDesk, "with a reason, and its money becomes a payment exception"},

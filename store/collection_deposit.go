@@ -98,12 +98,24 @@ func (x *depositCollection) complete(ctx context.Context, _ unitTx, a exchange.P
 	return nil, inFlight(), w.provenByMomo(ctx)
 }
 
+const paidByStranger = `SELECT paid_by_stranger(d, $2) FROM otc_deposits d WHERE d.id = $1`
+
 func (w *otcWork) provenByMomo(ctx context.Context) error {
-	automatic, err := w.automatic(ctx)
+	var stranger bool
+	if err := w.Get(ctx, &stranger, paidByStranger, w.d.ID, w.d.MomoReceipt); err != nil {
+		return err
+	}
+	if stranger {
+		if err := w.flag(ctx, exchange.FlagSender); err != nil {
+			return err
+		}
+	}
+	room, err := w.room(ctx)
 	switch {
 	case err != nil:
 		return err
-	case w.d.Status == exchange.OTCPending && w.d.Received.Cmp(automatic) <= 0:
+	case w.d.Status == exchange.OTCPending && !stranger && w.d.Received.Cmp(room) <= 0:
+		w.d.AutomaticAt = w.now // the database sets its own time
 		if err := w.save(ctx, "otc_deposit.received"); err != nil {
 			return err
 		}
@@ -115,9 +127,17 @@ func (w *otcWork) provenByMomo(ctx context.Context) error {
 	return w.save(ctx, "otc_deposit.received")
 }
 
+const readRoom = `SELECT deposit_room($1)||' KES'`
+
+// room is how much mobile money of the deposit's merchant needs no officer now: its automatic limit without that of the last 24 hours. It
+// is locked until the transaction ends, and below zero after the limit was lowered.
+func (w *otcWork) room(ctx context.Context) (money.Amount, error) {
+	return readOne[money.Amount](ctx, w, "limit", readRoom, w.d.MerchantID)
+}
+
 const readAutomatic = `SELECT automatic||' KES' FROM otc_limits WHERE merchant_id IN ($1, '00000000-0000-7000-8000-6b6976756b6f') ORDER BY merchant_id = $1 DESC LIMIT 1`
 
-// automatic is up to how much mobile money of the deposit's merchant needs no officer.
+// automatic is how much mobile money of the deposit's merchant needs no officer in 24 hours.
 func (w *otcWork) automatic(ctx context.Context) (money.Amount, error) {
 	return readOne[money.Amount](ctx, w, "limit", readAutomatic, w.d.MerchantID)
 }

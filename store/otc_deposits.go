@@ -25,7 +25,7 @@ const otcColumns = `d.id, d.merchant_id, d.created_by, d.method, d.fiat_amount||
 	coalesce(f.size_bytes, 0) AS proof_size, coalesce(encode(f.sha256, 'hex'), '') AS proof_sha256, d.proof_at,
 	coalesce(d.asset, '') AS asset, coalesce(d.network, '') AS network, d.to_wallet_id, coalesce(w.address, '') AS to_address, d.requested_crypto||' '||d.asset AS requested_crypto,
 	d.fx_quote_id AS quote_id, d.fee_profile_id AS profile_id, d.rate, d.fee_amount||' KES' AS fee, d.quoted_fiat||' KES' AS quoted_fiat, d.quote_ends_at,
-	d.crypto_amount||' '||d.asset AS crypto, d.phone, d.merchant_request_id, d.checkout_request_id, d.momo_receipt, d.named_payment_id, d.named_by, d.named_second, d.received_amount||' KES' AS received, d.value_date,
+	d.crypto_amount||' '||d.asset AS crypto, d.phone, d.merchant_request_id, d.checkout_request_id, d.momo_receipt, d.named_payment_id, d.named_by, d.named_second, d.automatic_at, d.received_amount||' KES' AS received, d.value_date,
 	d.received_at, d.statement_line_id AS line_id, d.bank_reference AS bank_ref, d.assigned_to, d.claimed_by, d.claim_expires_at AS claim_ends_at, d.confirmed_by, d.confirmed_at,
 	d.agreed_by, d.credited_by, d.credited_at, d.transfer_intent_id, d.transfer_id, d.audited_by, d.audited_at, d.rejected_by, d.rejected_at, d.reason, d.held_from, d.info_request, d.info_reply,
 	d.internal_note, d.flags, d.submitted_at, d.intent_id, d.created_at, d.updated_at, d.version`
@@ -99,6 +99,7 @@ var otcFields = []otcField{
 	{"named_payment_id", func(d *exchange.OTCDeposit) any { return d.NamedPaymentID }},
 	{"named_by", func(d *exchange.OTCDeposit) any { return d.NamedBy }},
 	{"named_second", func(d *exchange.OTCDeposit) any { return d.NamedSecond }},
+	{"automatic_at", func(d *exchange.OTCDeposit) any { return d.AutomaticAt }},
 	{"received_amount", func(d *exchange.OTCDeposit) any { return d.Received }},
 	{"value_date", func(d *exchange.OTCDeposit) any { return d.ValueDate }},
 	{"received_at", func(d *exchange.OTCDeposit) any { return d.ReceivedAt }},

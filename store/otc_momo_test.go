@@ -47,11 +47,16 @@ func (d otcDesk) arrives(t *testing.T, a exchange.PaymentAttempt, amount string)
 	return out
 }
 
-// reported is a payment to our number that the operator's notice and its statement report.
+// reported is a payment to our number by the merchant that the operator's notice and its statement report.
 func (d otcDesk) reported(t *testing.T, reference, amount string) exchange.Observation {
 	t.Helper()
+	return d.reportedOf(t, d.merchant.PhoneNumber, reference, amount)
+}
+
+func (d otcDesk) reportedOf(t *testing.T, payer exchange.Phone, reference, amount string) exchange.Observation {
+	t.Helper()
 	obs := storetest.Paid(t, kes(amount))
-	obs.Reference, obs.At, obs.Source = reference, time.UnixMilli(d.clock.Load()), exchange.SourceStatement
+	obs.Phone, obs.Reference, obs.At, obs.Source = payer, reference, time.UnixMilli(d.clock.Load()), exchange.SourceStatement
 	for _, source := range []exchange.EvidenceSource{exchange.SourceConfirmation, exchange.SourceStatement} {
 		o := obs
 		o.Source = source
@@ -448,5 +453,122 @@ func TestTheAPIReadsNoStatement(t *testing.T) {
 		if _, err := storetest.As(t, s, store.RoleAPI).ExecContext(t.Context(), query, taken.Payment.ID); sqlState(err) != "42501" {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// older moves what needed no officer into the past. The limit is counted by the database's clock, which no test moves.
+func (d otcDesk) older(t *testing.T, by string) {
+	t.Helper()
+	storetest.Exec(t, d.s, `BEGIN; ALTER TABLE otc_deposits DISABLE TRIGGER USER; UPDATE otc_deposits SET automatic_at = automatic_at - interval '`+by+`'; ALTER TABLE otc_deposits ENABLE TRIGGER USER; COMMIT`)
+}
+
+// What needs no officer is limited for 24 hours, however a merchant splits it. Beyond that deposits go to the queue, and two officers name a
+// payment.
+func TestTheAutomaticLimitIsOfADay(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	comes := func(method exchange.OTCMethod, amount string, want exchange.OTCStatus) exchange.OTCDeposit {
+		t.Helper()
+		o := d.byMomo(t, method, amount)
+		d.arrives(t, d.awaited(t, o), amount)
+		if o = d.read(t, o.ID); o.Status != want || o.AutomaticAt.IsZero() != (want == exchange.OTCPending) {
+			t.Fatalf("%s KES are %s (%s), without an officer at %v", amount, o.Status, o.Detail, o.AutomaticAt)
+		}
+		return o
+	}
+	comes(exchange.OTCByMomo, "60000", exchange.OTCConfirmed)
+	comes(exchange.OTCByC2B, "40001", exchange.OTCPending)
+	d.credit(t, comes(exchange.OTCByC2B, "39000", exchange.OTCConfirmed).ID)
+	d.wait(25 * time.Hour) // of the process, which moves no limit
+	over := comes(exchange.OTCByC2B, "1001", exchange.OTCPending)
+	named := d.byMomo(t, exchange.OTCByC2B, "1001")
+	d.awaited(t, named)
+	p := d.stray(t, "HOUSE", "1001")
+	d.do(t, exchange.IntendOTCMatch, named.ID, naming(p), d.one)
+	d.takes(t, named.ID)
+	d.want(t, named.ID, exchange.OTCPending, exchange.WaitSecond)
+	for _, role := range []store.Role{store.RoleMomo, store.RoleFlows} {
+		for what, set := range map[string]string{"confirmed": `status = 'confirmed', confirmed_at = now()`, "let through": `automatic_at = now() - interval '2 days'`} {
+			_, err := storetest.As(t, d.s, role).ExecContext(t.Context(), `UPDATE otc_deposits SET `+set+`, version = version + 1 WHERE id = $1`, over.ID)
+			if sqlState(err) != "KV001" {
+				t.Errorf("%s by %s: %v", what, role, err)
+			}
+		}
+	}
+	if _, err := storetest.As(t, d.s, store.RoleMomo).ExecContext(t.Context(), `UPDATE c2b_payments SET status = 'matched', object_type = 'otc_deposit', object_id = $1, booked_at = now(),
+		attempt_id = (SELECT id FROM payment_attempts WHERE deposit_id = $1) WHERE id = $2`, named.ID, p.ID); sqlState(err) != "KV006" {
+		t.Errorf("named by one officer: %v", err)
+	}
+	comes(exchange.OTCByC2B, "1000", exchange.OTCConfirmed)
+	other := d
+	other.merchant = storetest.User(t, d.s, exchange.RoleVendor)
+	other.by = storetest.PrincipalOf(other.merchant)
+	o := other.byMomo(t, exchange.OTCByC2B, "100000")
+	other.arrives(t, other.awaited(t, o), "100000")
+	other.want(t, o.ID, exchange.OTCConfirmed, exchange.WaitSettle)
+
+	d.older(t, "25 hours")
+	comes(exchange.OTCByC2B, "90000", exchange.OTCConfirmed)
+	d.do(t, exchange.IntendOTCMatch, named.ID, naming(p), d.two) // there is room for it by now
+	d.takes(t, named.ID)
+	d.want(t, named.ID, exchange.OTCConfirmed, exchange.WaitSettle)
+	wantBooks(t, d.s)
+}
+
+// Payments that come at once don't take the same room.
+func TestTheAutomaticLimitIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	attempts, paid := make([]exchange.PaymentAttempt, 8), make([]exchange.Observation, 8)
+	for i := range attempts {
+		attempts[i] = d.awaited(t, d.byMomo(t, exchange.OTCByC2B, "30000"))
+		paid[i] = d.reported(t, attempts[i].Reference, "30000")
+	}
+	stores := []*store.Store{d.s, d.momo}
+	if codes := atOnce(8, func(i int) error {
+		_, err := stores[i%2].AcceptPayment(t.Context(), attempts[i].ID, paid[i], time.Time{})
+		return err
+	}); codes[""] != 8 {
+		t.Errorf("outcomes %v", codes)
+	}
+	if n := decides[int](t, d.s, `SELECT count(*) FROM otc_deposits WHERE status = 'confirmed'`); n != 3 {
+		t.Errorf("%d deposits of 30000 KES needed no officer", n)
+	}
+	wantBooks(t, d.s)
+}
+
+// A payment that an officer named, and that came from none of the merchant's phones, is flagged and confirmed by an officer of the queue.
+func TestAStrangersPaymentNeedsAnOfficer(t *testing.T) {
+	t.Parallel()
+	for name, payer := range map[string]exchange.Phone{"of somebody": storetest.NewPhone(), "of nobody": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newOTC(t)
+			o := d.byMomo(t, exchange.OTCByC2B, "1500")
+			d.awaited(t, o)
+			p := onlyC2B(t, d.s, d.reportedOf(t, payer, "HOUSE", "1500").Receipt)
+			d.do(t, exchange.IntendOTCMatch, o.ID, naming(p), d.two)
+			d.takes(t, o.ID)
+			if o = d.want(t, o.ID, exchange.OTCPending, exchange.WaitReview); !slices.Contains(o.Flags, exchange.FlagSender) || o.MomoReceipt != p.Receipt {
+				t.Errorf("the deposit is %+v", o)
+			}
+			// Before its money is booked the database refuses it too.
+			storetest.Exec(t, d.s, `BEGIN; SET LOCAL session_replication_role = replica; UPDATE otc_deposits SET received_at = NULL, received_amount = NULL, value_date = NULL, momo_receipt = '';`+
+				`COMMIT`)
+			const books = `UPDATE otc_deposits SET received_at = now(), received_amount = 1500, value_date = $2, momo_receipt = $3, automatic_at = $4, version = version + 1 WHERE id = $1`
+			momo := storetest.As(t, d.s, store.RoleMomo)
+			if _, err := momo.ExecContext(t.Context(), books, o.ID, o.ValueDate, p.Receipt, time.Now()); sqlState(err) != "KV001" {
+				t.Errorf("without an officer: %v", err)
+			}
+			if _, err := momo.ExecContext(t.Context(), books, o.ID, o.ValueDate, p.Receipt, nil); err != nil {
+				t.Fatal(err)
+			}
+			d.credit(t, o.ID)
+			d.do(t, exchange.IntendOTCClaim, o.ID, exchange.OTCStep{}, d.one)
+			d.do(t, exchange.IntendOTCConfirm, o.ID, exchange.OTCStep{Received: o.Received, ValueDate: o.ValueDate}, d.one)
+			d.do(t, exchange.IntendOTCSettle, o.ID, exchange.OTCStep{}, d.treasury)
+			wantBalance(t, d.s, balanceOf(d), "1500", "0")
+			wantBooks(t, d.s)
+		})
 	}
 }

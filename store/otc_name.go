@@ -28,7 +28,7 @@ func matchOTC(ctx context.Context, w *otcWork) error {
 	if err := w.nameable(ctx, p); err != nil {
 		return err
 	}
-	automatic, err := w.automatic(ctx)
+	room, err := w.room(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,14 +36,14 @@ func matchOTC(ctx context.Context, w *otcWork) error {
 	switch {
 	case again && w.d.Named(w.by.UserID):
 		return nil
-	case again && w.d.NamedSecond == uuid.Nil && p.Amount.Cmp(automatic) > 0:
+	case again && w.d.NamedSecond == uuid.Nil && p.Amount.Cmp(room) > 0:
 		w.d.NamedSecond = w.by.UserID
 	default:
 		w.d.NamedPaymentID, w.d.NamedBy, w.d.NamedSecond = p.ID, w.by.UserID, uuid.Nil
 	}
 	if w.d.Status.WaitsForOfficer() {
 		w.d.Detail = w.waitsFor()
-		if p.Amount.Cmp(automatic) > 0 && w.d.NamedSecond == uuid.Nil {
+		if p.Amount.Cmp(room) > 0 && w.d.NamedSecond == uuid.Nil {
 			w.d.Detail = exchange.WaitSecond
 		}
 	}
@@ -114,9 +114,12 @@ func (x *depositCollection) takeNamed(ctx context.Context, t unitTx) (exchange.P
 	if err != nil {
 		return none, err
 	}
-	automatic, err := w.automatic(ctx)
-	if err != nil || w.d.NamedSecond == uuid.Nil && p.Amount.Cmp(automatic) > 0 {
+	room, err := w.room(ctx)
+	if err != nil {
 		return none, err
+	}
+	if w.d.NamedSecond == uuid.Nil && p.Amount.Cmp(room) > 0 {
+		return none, w.awaitSecond(ctx)
 	}
 	open, err := t.isOpen(ctx, p)
 	if err != nil {
@@ -140,6 +143,15 @@ func (x *depositCollection) takeNamed(ctx context.Context, t unitTx) (exchange.P
 	}
 	err = ar.takeNamed(ctx, p)
 	return ar.post, err
+}
+
+// awaitSecond shows that another officer has to name the payment: other deposits have taken the room since the first one did.
+func (w *otcWork) awaitSecond(ctx context.Context) error {
+	if !w.d.Status.WaitsForOfficer() || w.d.Detail == exchange.WaitSecond {
+		return nil
+	}
+	w.d.Detail = exchange.WaitSecond
+	return w.save(ctx, "otc_deposit.changed")
 }
 
 const claimNamed = `UPDATE c2b_payments SET status = 'matched', object_type = $2, object_id = $3, attempt_id = $4, booked_at = $5, updated_at = $5 WHERE id = $1 AND status = 'unmatched'`

@@ -16,6 +16,13 @@ CREATE TRIGGER payment_attempts_of_deposit BEFORE INSERT ON payment_attempts FOR
 CREATE TRIGGER otc_deposits_momo BEFORE UPDATE ON otc_deposits FOR EACH ROW WHEN (NEW.method IN ('momo', 'c2b')) EXECUTE FUNCTION check_deposit_momo();
 CREATE INDEX payment_attempts_deposit_idx ON payment_attempts (deposit_id) WHERE deposit_id IS NOT NULL;
 
+-- What needs no officer counts for a day against what its merchant may deposit without one. The trigger sets the time.
+ALTER TABLE otc_deposits
+    ADD COLUMN automatic_at timestamptz,
+    ADD CONSTRAINT otc_deposits_automatic CHECK (automatic_at IS NULL OR (method IN ('momo', 'c2b') AND received_at IS NOT NULL));
+CREATE INDEX otc_deposits_automatic_idx ON otc_deposits (merchant_id, automatic_at) WHERE automatic_at IS NOT NULL;
+CALL set_once('otc_deposits', 'automatic_at');
+
 -- Officers name the payment to our number that is a deposit's money although it came under another reference.
 ALTER TABLE otc_deposits
     ADD COLUMN named_payment_id uuid REFERENCES c2b_payments (id),

@@ -23,7 +23,7 @@ BEGIN
                 OR EXISTS (SELECT FROM users u WHERE u.id = was.confirmed_by AND u.is_active AND u.role = 'otc_officer')
                     AND (was.agreed_by IS NULL OR EXISTS (SELECT FROM users u WHERE u.id = was.agreed_by AND u.is_active AND u.role = 'otc_officer')))
             THEN 'loses a confirmation that counts'
-        WHEN was.status = 'pending' AND now.status = 'confirmed' AND NOT (now.method IN ('momo', 'c2b') AND now.confirmed_by IS NULL AND now.received_amount <= automatic)
+        WHEN was.status = 'pending' AND now.status = 'confirmed' AND NOT (now.method IN ('momo', 'c2b') AND now.confirmed_by IS NULL AND now.automatic_at IS NOT NULL)
             THEN 'needs an officer'
         WHEN now.status = 'confirmed' AND was.status = 'info_required' AND now.method = 'bank' AND was.confirmed_by IS NULL THEN 'is not confirmed'
         WHEN now.status = 'confirmed' AND was.status <> 'confirmed' AND now.confirmed_by = ANY (importers) THEN 'is confirmed by who brought its line in'
@@ -31,7 +31,7 @@ BEGIN
             THEN 'is settled by nobody who may'
         WHEN now.status = 'settling' AND was.status = 'confirmed' AND EXISTS (SELECT FROM unnest(ARRAY[now.confirmed_by, now.agreed_by]) p
                 WHERE p IS NOT NULL AND NOT deposit_asked(now.id, 'confirm', p, '{otc_officer}')) THEN 'is confirmed by an officer who was switched off'
-        WHEN now.status = 'settling' AND was.status = 'confirmed' AND now.credited_by IS NULL AND (now.confirmed_by IS NOT NULL OR now.received_amount > automatic)
+        WHEN now.status = 'settling' AND was.status = 'confirmed' AND now.credited_by IS NULL AND (now.confirmed_by IS NOT NULL OR now.automatic_at IS NULL OR now.received_amount > automatic)
             THEN 'is settled by nobody'
         WHEN now.status = 'credited' AND was.status = 'settling' AND now.asset <> 'KES' AND NOT EXISTS (SELECT FROM transfers f WHERE f.id = now.transfer_id AND f.status = 'completed')
             THEN 'has crypto that did not arrive'

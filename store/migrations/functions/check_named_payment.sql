@@ -10,8 +10,7 @@ BEGIN
     PERFORM FROM otc_deposits d WHERE NEW.object_type = 'otc_deposit' AND d.id = NEW.object_id AND d.named_payment_id = NEW.id AND d.received_at IS NULL
         AND d.status IN ('pending', 'assigned', 'claimed', 'info_required', 'on_hold') AND NEW.listed_at IS NOT NULL AND NOT NEW.disputed
         AND named_asked(d.id, NEW.id, d.named_by)
-        AND (named_asked(d.id, NEW.id, d.named_second) OR NEW.amount <= (SELECT o.automatic FROM otc_limits o
-            WHERE o.merchant_id IN (d.merchant_id, '00000000-0000-7000-8000-6b6976756b6f') ORDER BY o.merchant_id = d.merchant_id DESC LIMIT 1));
+        AND (named_asked(d.id, NEW.id, d.named_second) OR NEW.amount <= deposit_room(d.merchant_id));
     IF NOT FOUND THEN
         RAISE EXCEPTION 'payment % was named by nobody who may', NEW.id USING ERRCODE = 'KV006';
     END IF;
