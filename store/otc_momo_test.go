@@ -363,6 +363,39 @@ func TestAnEndedDepositLetsItsNamedPaymentGo(t *testing.T) {
 	wantBooks(t, d.s)
 }
 
+// Two officers who name one payment for two deposits at the same moment don't both succeed.
+func TestAPaymentIsNamedForOneDeposit(t *testing.T) {
+	t.Parallel()
+	ctx, d := t.Context(), newOTC(t)
+	deposits := []exchange.OTCDeposit{d.byMomo(t, exchange.OTCByC2B, "150000"), d.byMomo(t, exchange.OTCByC2B, "150000")}
+	p := d.stray(t, "HOUSE", "150000")
+	stores := []*store.Store{d.s, storetest.Open(t, d.dsn, store.Options{})}
+	// Both begin while the payment is locked, so that neither sees what the other one writes.
+	tx, err := storetest.Owner(t, d.s).BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, `SELECT FROM c2b_payments WHERE id = $1 FOR UPDATE`, p.ID); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer func() { _ = tx.Commit() }()
+		for decides[int](t, d.s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) < 2 && ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	if codes := atOnce(2, func(i int) error {
+		_, err := storetest.StepOTC(ctx, stores[i], exchange.IntendOTCMatch, deposits[i].ID, naming(p), []exchange.Principal{d.one, d.two}[i])
+		return err
+	}); codes[""] != 1 || codes[exchange.CodeConflict] != 1 {
+		t.Errorf("outcomes %v", codes)
+	}
+	if n := decides[int](t, d.s, `SELECT count(*) FROM otc_deposits WHERE named_payment_id IS NOT NULL`); n != 1 {
+		t.Errorf("the payment is named for %d deposits", n)
+	}
+}
+
 // What is matched, decided otherwise, disputed, not listed, awaited elsewhere, or of a deposit that takes no money is refused.
 func TestPaymentsThatAreNoDepositsMoney(t *testing.T) {
 	t.Parallel()

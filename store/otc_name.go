@@ -7,6 +7,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/pg"
 )
 
 // Payments to our number that an officer names as the money of a deposit, because they came under another reference. The flow of the
@@ -47,7 +48,15 @@ func matchOTC(ctx context.Context, w *otcWork) error {
 			w.d.Detail = exchange.WaitSecond
 		}
 	}
-	return w.save(ctx, "otc_deposit.changed")
+	err = w.save(ctx, "otc_deposit.changed")
+	if pg.Broke(err, "otc_deposits_named_key") { // at the same moment
+		return namedElsewhere(err)
+	}
+	return err
+}
+
+func namedElsewhere(cause error) error {
+	return exchange.Wrap(exchange.CodeConflict, cause, "An officer named the payment for another deposit.")
 }
 
 // nameable refuses a payment that is no deposit's money: it paid something else, officers decided about it, or it is not proven.
@@ -60,7 +69,7 @@ func (w *otcWork) nameable(ctx context.Context, p exchange.C2BPayment) error {
 	case p.Disputed:
 		return exchange.Errorf(exchange.CodeStateConflict, "The operator's channels contradict each other about the payment.")
 	case p.NamedFor != uuid.Nil && p.NamedFor != w.d.ID:
-		return exchange.Errorf(exchange.CodeConflict, "An officer named the payment for another deposit.")
+		return namedElsewhere(nil)
 	}
 	open, err := w.isOpen(ctx, p)
 	if err != nil {

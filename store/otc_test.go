@@ -18,7 +18,8 @@ import (
 // otcDesk is a store with a merchant, two OTC officers, two treasury officers and an admin, whose clock a test moves.
 type otcDesk struct {
 	s                     *store.Store
-	momo                  *store.Store  // with the rights of the mobile money worker
+	momo                  *store.Store // with the rights of the mobile money worker
+	dsn                   string
 	clock                 *atomic.Int64 // Unix milliseconds
 	merchant              exchange.User
 	by                    exchange.Principal // the merchant
@@ -32,6 +33,7 @@ func newOTC(t *testing.T) otcDesk {
 	d := otcDesk{clock: &atomic.Int64{}}
 	d.clock.Store(time.Now().UnixMilli())
 	dsn, o := storetest.URL(t), store.Options{Now: func() time.Time { return time.UnixMilli(d.clock.Load()) }}
+	d.dsn = dsn
 	d.s, d.momo = storetest.Open(t, dsn, o), storetest.OpenAs(t, dsn, store.RoleMomo, o)
 	who := func(r exchange.Role) exchange.Principal { return storetest.PrincipalOf(storetest.User(t, d.s, r)) }
 	d.merchant = storetest.User(t, d.s, exchange.RoleVendor)

@@ -30,7 +30,9 @@ ALTER TABLE otc_deposits
     ADD COLUMN named_second     uuid REFERENCES users (id),
     ADD CONSTRAINT otc_deposits_named CHECK (num_nonnulls(named_payment_id, named_by) IN (0, 2) AND (named_second IS NULL OR named_by IS NOT NULL AND named_second <> named_by)
         AND (named_payment_id IS NULL OR method IN ('momo', 'c2b')));
-CREATE INDEX otc_deposits_named_idx ON otc_deposits (named_payment_id) WHERE named_payment_id IS NOT NULL;
+-- A payment is named for one deposit at a time. One that has ended, or got its money otherwise, lets it go.
+CREATE UNIQUE INDEX otc_deposits_named_key ON otc_deposits (named_payment_id) WHERE named_payment_id IS NOT NULL AND received_at IS NULL
+    AND status IN ('pending', 'assigned', 'claimed', 'info_required', 'on_hold');
 CREATE TRIGGER otc_deposits_name BEFORE UPDATE ON otc_deposits FOR EACH ROW WHEN (NEW.named_payment_id IS NOT NULL OR OLD.named_payment_id IS NOT NULL)
     EXECUTE FUNCTION check_named_deposit();
 ALTER TABLE c2b_payments DROP CONSTRAINT c2b_payments_aside;
