@@ -456,3 +456,39 @@ func TestSweepsEndWithTheirRule(t *testing.T) {
 	}
 	wantBooks(t, e.s)
 }
+
+// A rule sweeps when the wallets together have its threshold, and no wallet that has less than its least, whatever the flows' login writes.
+func TestARuleIsFollowedToTheLetter(t *testing.T) {
+	t.Parallel()
+	e := earned(t, "3", "0.5", "2")
+	rule := exchange.FeeSweepRule{ID: storetest.NewID(t), Network: exchange.Tron, Asset: money.USDT, Threshold: usdt("5.2"), Least: usdt("1")}
+	flows := storetest.As(t, e.s, store.RoleFlows)
+	opens := func(w exchange.Wallet, amount, want string) {
+		t.Helper()
+		tx, err := flows.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		_, err = tx.ExecContext(t.Context(), `INSERT INTO fee_sweeps (id, change_id, scheduled, network, asset, amount, wallet_id, value, hold_id, status, status_detail, created_at, updated_at)
+			SELECT gen_random_uuid(), f.change_id, true, f.network, f.asset, $2, $1, 1, gen_random_uuid(), 'pending', 'signature', now(), now() FROM fee_sweep_rules f`, w.ID, amount)
+		if sqlState(err) != want {
+			t.Errorf("%s USDT of a threshold of %s: %v, want %q", amount, rule.Threshold, err, want)
+		}
+	}
+	e.agrees(t, rule)
+	opens(e.wallets[0], "3", "KV006") // together they have 5 that count
+	rule.Threshold = usdt("5")
+	e.agrees(t, rule)
+	opens(e.wallets[0], "3", "")
+	opens(e.wallets[1], "0.5", "KV006")
+	opens(e.wallets[0], "0.9", "KV006")
+	f := e.confirms(t, e.proposes(t, "3"))[0] // what is on its way counts no more
+	opens(e.wallets[2], "2", "KV006")
+	if _, err := e.s.GiveUpFeeSweep(t.Context(), f.ID, e.one); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := e.s.OpenScheduledFeeSweeps(t.Context(), exchange.Tron, money.USDT); err != nil || len(ids) != 2 {
+		t.Errorf("opened %v, %v", ids, err)
+	}
+}
