@@ -81,17 +81,17 @@ func (x *depositCollection) wait(ctx context.Context, _ unitTx, detail string) e
 	return x.w.move(ctx, x.w.d.Status, detail)
 }
 
-const dayOfPayment = `SELECT paid_at FROM c2b_payments WHERE receipt = $1`
+const dayOfPayment = `SELECT paid_on($1)`
 
 // complete takes the money. Within what needs no officer the deposit is confirmed by it; otherwise it goes to the queue.
 func (x *depositCollection) complete(ctx context.Context, _ unitTx, a exchange.PaymentAttempt, receipt string) ([]exchange.HoldOp, exchange.AccountRef, error) {
 	w := x.w
-	var paid time.Time
-	if err := w.Get(ctx, &paid, dayOfPayment, receipt); err != nil {
+	var day time.Time
+	if err := w.Get(ctx, &day, dayOfPayment, receipt); err != nil {
 		return nil, exchange.AccountRef{}, err
 	}
 	w.d.MomoReceipt, w.d.MerchantRequestID, w.d.CheckoutRequestID = receipt, a.MerchantRequestID, a.CheckoutRequestID
-	w.d.Received, w.d.ValueDate, w.d.ReceivedAt = a.Moved, exchange.DateOf(paid), w.now
+	w.d.Received, w.d.ValueDate, w.d.ReceivedAt = a.Moved, day.UTC(), w.now
 	if err := w.flagMoney(ctx); err != nil {
 		return nil, exchange.AccountRef{}, err
 	}

@@ -605,3 +605,52 @@ func TestAStrangersPaymentNeedsAnOfficer(t *testing.T) {
 		})
 	}
 }
+
+// The value date is the day in Kenya on which the operator's statement says that the money was paid, whatever a notice said before and
+// whenever it is booked.
+func TestTheValueDateIsTheStatements(t *testing.T) {
+	t.Parallel()
+	midnight := time.Date(2026, 3, 4, 21, 0, 0, 0, time.UTC) // in Nairobi
+	third, fourth, fifth := time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 5, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		notice, statement time.Time // zero for none
+		want              time.Time
+	}{
+		"paid before midnight":      {midnight.Add(-time.Minute), midnight.Add(-time.Minute), fourth},
+		"paid after midnight":       {midnight.Add(time.Minute), midnight.Add(time.Minute), fifth},
+		"the notice is too early":   {midnight.Add(-30 * time.Hour), midnight.Add(time.Minute), fifth},
+		"the notice is too late":    {midnight.Add(time.Minute), midnight.Add(-time.Minute), fourth},
+		"the notice has no time":    {time.Time{}, midnight.Add(-time.Minute), fourth},
+		"no row of the statement":   {midnight.Add(-30 * time.Hour), time.Time{}, third},
+		"the statement comes alone": {time.Time{}, midnight.Add(-30 * time.Hour), third},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newOTC(t)
+			d.clock.Store(midnight.Add(10 * time.Minute).UnixMilli())
+			o := d.byMomo(t, exchange.OTCByC2B, "1500")
+			a := d.awaited(t, o)
+			paid := storetest.Paid(t, kes("1500"))
+			paid.Reference = o.Reference
+			take := func(source exchange.EvidenceSource, at time.Time) {
+				t.Helper()
+				paid.Source, paid.At = source, at
+				if _, err := d.momo.TakeReceipt(t.Context(), paid); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if name != "the statement comes alone" {
+				take(exchange.SourceConfirmation, c.notice)
+			}
+			if !c.statement.IsZero() {
+				take(exchange.SourceStatement, c.statement)
+			}
+			if _, err := d.momo.AcceptPayment(t.Context(), a.ID, paid, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			if o = d.read(t, o.ID); !o.HasMoney() || !o.ValueDate.Equal(c.want) {
+				t.Errorf("the value date is %s, want %s", o.ValueDate, c.want)
+			}
+		})
+	}
+}

@@ -8,7 +8,7 @@ BEGIN
         WHEN NEW.status IN ('expired', 'cancelled') AND NEW.status <> OLD.status AND NEW.submitted_at IS NOT NULL AND NEW.received_at IS NULL
             AND deposit_may_be_paid(NEW, NEW.updated_at) THEN 'may still be paid'
         WHEN OLD.received_at IS NULL AND NEW.received_at IS NOT NULL AND NOT EXISTS (SELECT FROM c2b_payments p WHERE p.receipt = NEW.momo_receipt AND p.status = 'matched'
-                AND (p.object_type, p.object_id) = ('otc_deposit', NEW.id) AND (p.paid_at AT TIME ZONE 'Africa/Nairobi')::date = NEW.value_date)
+                AND (p.object_type, p.object_id) = ('otc_deposit', NEW.id) AND paid_on(p.receipt) = NEW.value_date)
             THEN 'is not what was paid to our number'
         WHEN OLD.automatic_at IS NULL AND NEW.automatic_at IS NOT NULL AND (OLD.received_at IS NOT NULL OR OLD.status <> 'pending'
                 OR paid_by_stranger(OLD, NEW.momo_receipt) OR NEW.received_amount > deposit_room(NEW.merchant_id))
