@@ -203,3 +203,44 @@ func TestWordsAboutWithdrawalsByBank(t *testing.T) {
 	}
 	wantBooks(t, s)
 }
+
+// A request of an officer is carried out once: what holds a withdrawal or a deposit, or lets it go on, asks for another one.
+func TestHoldsAreAskedForAnew(t *testing.T) {
+	t.Parallel()
+	c := newOutlet(t)
+	w := c.open(t, c.asks(t, "1000", c.phone))
+	c.advance(t, w)
+	c.do(t, exchange.IntendWithdrawalHold, w, exchange.WithdrawalStep{Text: "suspect"}, c.one)
+	c.do(t, exchange.IntendWithdrawalUnhold, w, exchange.WithdrawalStep{}, c.one)
+	set := `UPDATE otc_withdrawals SET version = version + 1, status = 'on_hold', held_from = 'pending_approval' WHERE id = ` + quotedID(w.ID)
+	if err := c.together(t, store.RoleFlows, set); sqlState(err) != "KV001" {
+		t.Errorf("a withdrawal is held by a request that was carried out: %v", err)
+	}
+	c.do(t, exchange.IntendWithdrawalHold, w, exchange.WithdrawalStep{Text: "suspect"}, c.one)
+	set = `UPDATE otc_withdrawals SET version = version + 1, status = 'pending_approval', held_from = '' WHERE id = ` + quotedID(w.ID)
+	if err := c.together(t, store.RoleFlows, set); sqlState(err) != "KV001" {
+		t.Errorf("a withdrawal goes on by a request that was carried out: %v", err)
+	}
+
+	d := newOTC(t)
+	o := d.open(t, "100")
+	run := func(change string) error {
+		_, err := storetest.As(t, d.s, store.RoleFlows).ExecContext(t.Context(), `UPDATE otc_deposits SET version = version + 1, `+change+` WHERE id = `+quotedID(o.ID))
+		return err
+	}
+	d.do(t, exchange.IntendOTCHold, o.ID, exchange.OTCStep{Text: "suspect"}, d.one)
+	d.do(t, exchange.IntendOTCUnhold, o.ID, exchange.OTCStep{}, d.one)
+	if err := run(`status = 'on_hold', held_from = 'pending'`); sqlState(err) != "KV001" {
+		t.Errorf("a deposit is held by a request that was carried out: %v", err)
+	}
+	d.do(t, exchange.IntendOTCHold, o.ID, exchange.OTCStep{Text: "suspect"}, d.one)
+	if err := run(`status = 'pending', held_from = ''`); sqlState(err) != "KV001" {
+		t.Errorf("a deposit goes on by a request that was carried out: %v", err)
+	}
+	d.do(t, exchange.IntendOTCUnhold, o.ID, exchange.OTCStep{}, d.one)
+	d.do(t, exchange.IntendOTCClaim, o.ID, exchange.OTCStep{}, d.one)
+	d.do(t, exchange.IntendOTCRelease, o.ID, exchange.OTCStep{}, d.one)
+	if err := run(`status = 'claimed', claimed_by = ` + quotedID(d.one.UserID) + `, claim_expires_at = now() + interval '30 minutes'`); sqlState(err) != "KV001" {
+		t.Errorf("a deposit is claimed by a request that was carried out: %v", err)
+	}
+}

@@ -216,6 +216,9 @@ CREATE OR REPLACE FUNCTION intent_flow(kind text, object_id uuid) RETURNS text L
     SELECT CASE split_part(kind, '.', 1) WHEN 'transfer' THEN 'transfer:' WHEN 'purchase' THEN 'on-ramp:' WHEN 'sale' THEN 'off-ramp:'
         WHEN 'wallet' THEN 'wallet:' WHEN 'deposit' THEN 'otc-deposit:' END || object_id
 $$;
+-- The transaction that used an intent carried it out: what comes later needs another one.
+ALTER TABLE intents ADD COLUMN used_in xid8; -- set by the trigger
+CREATE TRIGGER intents_used BEFORE UPDATE ON intents FOR EACH ROW EXECUTE FUNCTION stamp_intent();
 
 INSERT INTO state_transitions (machine, from_state, to_state)
 SELECT 'otc_deposit', from_state, unnest(string_to_array(to_states, ' ')) FROM (VALUES

@@ -46,8 +46,10 @@ BEGIN
         WHEN NEW.claimed_by IS NOT NULL AND OLD.claimed_by IS NULL AND (OLD.status NOT IN ('pending', 'assigned', 'confirmed')
                 OR NOT deposit_asked(NEW.id, 'claim', NEW.claimed_by, '{otc_officer}')) THEN 'was claimed by nobody'
         WHEN OLD.status = 'assigned' AND NEW.status = 'claimed' AND NEW.claimed_by IS DISTINCT FROM OLD.assigned_to THEN 'is another officer''s'
-        WHEN OLD.status = 'on_hold' AND NEW.status NOT IN ('on_hold', 'rejected') AND NEW.status <> OLD.held_from THEN 'was not held as ' || NEW.status
+        WHEN OLD.status = 'on_hold' AND NEW.status NOT IN ('on_hold', 'rejected')
+            AND (NEW.status <> OLD.held_from OR NOT deposit_asked(NEW.id, 'unhold', intent_asker(NEW.id, 'deposit.unhold'), '{admin,otc_officer}')) THEN 'was not held as ' || NEW.status
         WHEN OLD.status <> 'on_hold' AND NEW.status = 'on_hold' AND NEW.held_from <> OLD.status THEN 'was not ' || NEW.held_from
+        WHEN OLD.status <> 'on_hold' AND NEW.status = 'on_hold' AND NOT deposit_asked(NEW.id, 'hold', intent_asker(NEW.id, 'deposit.hold'), '{admin,otc_officer}') THEN 'is held by nobody'
         WHEN NEW.status = 'rejected' AND OLD.status <> 'rejected'
             AND NOT deposit_asked(NEW.id, 'reject', NEW.rejected_by, CASE WHEN 'confirmed' IN (OLD.status, OLD.held_from) THEN '{admin,otc_officer,treasury}' ELSE '{admin,otc_officer}' END::text[])
             THEN 'was rejected by nobody'

@@ -20,10 +20,8 @@ BEGIN
         WHEN NEW.bank_hold_id IS DISTINCT FROM OLD.bank_hold_id AND NOT (moved AND NEW.status = 'confirming' AND NEW.bank_hold_id IS NOT NULL) THEN 'reserves nothing at a bank now'
         WHEN moved AND OLD.status = 'on_hold' AND NEW.status IN ('requested', 'pending_approval')
             AND (NEW.status <> CASE OLD.held_from WHEN 'requested' THEN 'requested' ELSE 'pending_approval' END
-                OR NOT EXISTS (SELECT FROM intents i JOIN users u ON u.id = i.user_id WHERE i.object_id = NEW.id AND i.kind = 'withdrawal.unhold' AND i.used_at IS NOT NULL
-                    AND u.is_active AND u.role IN ('admin', 'treasury'))) THEN 'was not held as ' || NEW.status
-        WHEN moved AND NEW.status = 'on_hold' AND (NEW.held_from <> OLD.status OR NOT EXISTS (SELECT FROM intents i JOIN users u ON u.id = i.user_id
-            WHERE i.object_id = NEW.id AND i.kind = 'withdrawal.hold' AND i.used_at IS NOT NULL AND u.is_active AND u.role IN ('admin', 'otc_officer', 'treasury')))
+                OR NOT withdrawal_asked(NEW.id, 'unhold', intent_asker(NEW.id, 'withdrawal.unhold'), '{admin,treasury}')) THEN 'was not held as ' || NEW.status
+        WHEN moved AND NEW.status = 'on_hold' AND (NEW.held_from <> OLD.status OR NOT withdrawal_asked(NEW.id, 'hold', intent_asker(NEW.id, 'withdrawal.hold'), '{admin,otc_officer,treasury}'))
             THEN 'is held by nobody'
         WHEN moved AND NEW.status = 'pending_approval' AND OLD.status = 'requested' AND NOT withdrawal_cleared(NEW) THEN 'is not cleared by a screening'
         WHEN moved AND NEW.status = 'cancelled' AND NOT (NEW.ended_by IS NULL AND (NEW.created_at + interval '7 days' <= clock_timestamp() OR withdrawal_party_gone(NEW))
