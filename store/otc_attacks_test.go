@@ -177,28 +177,36 @@ func TestTheDatabaseRefusesInventedSteps(t *testing.T) {
 	wantBooks(t, d.s)
 }
 
-// One proof for two deposits, and one receipt number, are flags of the later one, which stay.
+// One proof for two deposits, and one receipt number, are flags of both, which stay. One that has ended keeps the flags that it had.
 func TestOneProofForTwoIsFlagged(t *testing.T) {
 	t.Parallel()
 	d := newOTC(t)
-	first, second := d.open(t, "100"), d.open(t, "100")
+	first, second, ended := d.open(t, "100"), d.open(t, "100"), d.open(t, "100")
+	d.do(t, exchange.IntendOTCProof, ended.ID, exchange.OTCStep{FileID: storetest.Proof(t, d.s, d.by, "the same").ID}, d.by)
+	d.do(t, exchange.IntendOTCCancel, ended.ID, exchange.OTCStep{Text: "no"}, d.by)
 	one := storetest.Proof(t, d.s, d.by, "the same")
-	d.do(t, exchange.IntendOTCProof, first.ID, exchange.OTCStep{FileID: one.ID, ReceiptNumber: "R/1"}, d.by)
+	first = d.do(t, exchange.IntendOTCProof, first.ID, exchange.OTCStep{FileID: one.ID, ReceiptNumber: "R/1"}, d.by)
+	if len(first.Flags) != 1 || first.Flags[0] != exchange.FlagSameFile {
+		t.Fatalf("beside one that has ended its flags are %v", first.Flags)
+	}
 	second = d.do(t, exchange.IntendOTCProof, second.ID, exchange.OTCStep{FileID: storetest.Proof(t, d.s, d.by, "the same").ID, ReceiptNumber: "r 1"}, d.by)
 	if len(second.Flags) != 2 || second.Flags[0] != exchange.FlagSameFile || second.Flags[1] != exchange.FlagSameReceipt {
 		t.Fatalf("its flags are %v", second.Flags)
+	}
+	if first, ended = d.read(t, first.ID), d.read(t, ended.ID); len(first.Flags) != 2 || len(ended.Flags) != 0 {
+		t.Errorf("the flags of the others are %v and %v", first.Flags, ended.Flags)
 	}
 	second = d.do(t, exchange.IntendOTCProof, second.ID, exchange.OTCStep{FileID: storetest.Proof(t, d.s, d.by, "another").ID, ReceiptNumber: "R2"}, d.by)
 	if len(second.Flags) != 2 || second.ReceiptNumber != "R2" {
 		t.Errorf("a later proof hides the flags: %+v", second)
 	}
 	twins, err := d.s.OTCTwins(t.Context(), second.ID)
-	if err != nil || len(twins) != 1 || twins[0] != first.ID {
+	if err != nil || len(twins) != 2 || !slices.Contains(twins, first.ID) {
 		t.Errorf("its twins are %v, %v", twins, err)
 	}
 	settle(t, func() bool { // what the merchant does not see below is hidden, not late
 		all, err := d.s.FilteredEvents(t.Context(), store.Everything(), store.EventFilter{Type: "otc_deposit.flagged"}, 0, 100)
-		return err == nil && len(all) == 2
+		return err == nil && len(all) == 4
 	})
 	events, err := d.s.FilteredEvents(t.Context(), store.ViewOf(d.by, exchange.ActReadEvents), store.EventFilter{Object: "otc_deposit"}, 0, 100)
 	if err != nil {

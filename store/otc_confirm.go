@@ -170,8 +170,6 @@ func (w *otcWork) say(ctx context.Context, bank uuid.UUID, reference string, lin
 const spentReference = `SELECT EXISTS (SELECT FROM otc_deposits WHERE method = 'bank' AND received_at IS NOT NULL AND statement_line_id IS NULL AND bank_account_id = $2
     AND bank_reference = $3 AND id <> $1)`
 
-const otherReference = `SELECT EXISTS (SELECT FROM otc_deposits WHERE bank_reference = $2 AND id <> $1)`
-
 // sayFirst keeps the words of the officer who holds the deposit, until another officer has said the same.
 func (w *otcWork) sayFirst(ctx context.Context) error {
 	bank, reference := w.step.BankID, exchange.BankReference(w.step.Reference)
@@ -196,20 +194,15 @@ func (w *otcWork) sayFirst(ctx context.Context) error {
 			return unproven("/bank_reference", "must be that of the payment which is booked")
 		}
 	}
-	var spent, elsewhere bool
+	var spent bool
 	if err := w.Get(ctx, &spent, spentReference, w.d.ID, bank, reference); err != nil {
 		return err
 	}
 	if spent {
 		return exchange.Errorf(exchange.CodeConflict, "The reference belongs to the payment of another deposit.")
 	}
-	if err := w.Get(ctx, &elsewhere, otherReference, w.d.ID, reference); err != nil {
+	if err := w.flagSame(ctx, exchange.FlagSameReference, sameReference, reference); err != nil {
 		return err
-	}
-	if elsewhere {
-		if err := w.flag(ctx, exchange.FlagSameReference); err != nil {
-			return err
-		}
 	}
 	if err := w.say(ctx, bank, reference, uuid.Nil, true); err != nil {
 		return err

@@ -51,16 +51,10 @@ func (w *otcWork) flagMoney(ctx context.Context) error {
 	if !w.d.Received.Equal(w.d.Fiat) {
 		flags = append(flags, exchange.FlagAmount)
 	}
-	if w.d.BankRef != "" {
-		var elsewhere bool
-		if err := w.Get(ctx, &elsewhere, otherReference, w.d.ID, w.d.BankRef); err != nil {
-			return err
-		}
-		if elsewhere {
-			flags = append(flags, exchange.FlagSameReference)
-		}
+	if err := w.flag(ctx, flags...); err != nil {
+		return err
 	}
-	return w.flag(ctx, flags...)
+	return w.flagSame(ctx, exchange.FlagSameReference, sameReference, w.d.BankRef)
 }
 
 // Lines with the reference of a deposit that waits for its money, the earliest for each deposit; and lines of money that two officers

@@ -120,24 +120,36 @@ func (w *otcWork) move(ctx context.Context, to exchange.OTCStatus, detail string
 // save stores the deposit as it becomes, with its event, and what only staff may see of the change in the audit log alone. The next
 // change of the same transaction begins with it.
 func (w *otcWork) save(ctx context.Context, name string) error {
+	before, err := w.store(ctx)
+	if err != nil {
+		return err
+	}
+	event := w.event(name)
+	event.before = otcSnapshot(before)
+	if err := w.record(ctx, event); err != nil {
+		return err
+	}
+	return w.reviewed(ctx, before)
+}
+
+// store stores the deposit as it becomes, and returns it as it was.
+func (w *otcWork) store(ctx context.Context) (exchange.OTCDeposit, error) {
 	w.d.UpdatedAt = w.now
 	n, err := w.Exec(ctx, updateOTC, append([]any{w.d.ID, w.before.Version, w.before.Status}, otcValues(w.d)...)...)
 	if err == nil && n == 0 {
 		err = pg.ErrChangedMeanwhile
 	}
 	if err != nil {
-		return err
+		return w.before, err
 	}
 	before := w.before
-	if w.d, err = readOne[exchange.OTCDeposit](ctx, w, "OTC deposit", readOTC, w.d.ID); err != nil {
-		return err
-	}
+	w.d, err = readOne[exchange.OTCDeposit](ctx, w, "OTC deposit", readOTC, w.d.ID)
 	w.before = w.d
-	event := w.event(name)
-	event.before = otcSnapshot(before)
-	if err := w.record(ctx, event); err != nil {
-		return err
-	}
+	return before, err
+}
+
+// reviewed records what only staff see of a change.
+func (w *otcWork) reviewed(ctx context.Context, before exchange.OTCDeposit) error {
 	was, is := otcReview(before), otcReview(w.d)
 	if same(was, is) {
 		return nil
