@@ -71,6 +71,9 @@ func TestFeesOutOfTheHousesShareAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantShare(t, s, other, "7")
+	if o, err := s.Order(ctx, store.Everything(), p.ObjectID); err != nil || !o.NetworkFee.Equal(trx("4")) {
+		t.Errorf("with the gas that was brought the networks took %s, %v", o.NetworkFee, err)
+	}
 	if _, err := signFor(t, s, other, "5"); err != nil {
 		t.Error(err)
 	}

@@ -31,7 +31,7 @@ var orderReads = map[string]string{
 	"rounding_amount":    `o.rounding_amount||' KES' AS "price.rounding"`,
 	"fee_amount":         `o.fee_amount||' KES' AS "price.fee"`,
 	"pricing_profile_id": `o.pricing_profile_id AS profile_id`,
-	"network_fee":        `(SELECT coalesce(sum(p.fee), 0) FROM chain_payments p WHERE p.object_id = o.id AND p.purpose IN ('order', 'funding', 'sweep'))||' '||o.network AS network_fee`,
+	"network_fee":        networkFee + `||' '||o.network AS network_fee`,
 	"asked_amount":       `o.asked_amount||' '||o.asset AS asked_amount`,
 	"other_deposit_id":   `o.other_deposit_id AS "other.id"`,
 	"other_tx":           `coalesce((SELECT d.tx_id FROM chain_deposits d WHERE d.id = o.other_deposit_id), '') AS "other.tx_id"`,
@@ -39,6 +39,10 @@ var orderReads = map[string]string{
 	"other_fee":          `fee_of(o.pricing_profile_id, trunc((SELECT d.amount FROM chain_deposits d WHERE d.id = o.other_deposit_id) * o.rate, 2), 'KES')||' KES' AS "other.fee"`,
 	"deposit_confirms":   depositConfirms + ` AS deposit_confirms`,
 }
+
+// networkFee is what the networks took for an order's payments, and for the gas that was brought to their senders.
+const networkFee = `(SELECT coalesce(sum(p.fee + coalesce((SELECT sum(g.fee) FROM chain_payments g WHERE g.purpose = 'gas' AND g.object_id = p.id), 0)), 0)
+	FROM chain_payments p WHERE p.object_id = o.id AND p.purpose IN ('order', 'funding', 'sweep'))`
 
 // depositConfirms is the number of confirmations of a sale's deposit. While the sale waits, it is computed on each
 // read: storing it would change each waiting order with each block. The newest seen block may be the final one itself.
