@@ -162,3 +162,34 @@ func TestASecondPaymentIsLate(t *testing.T) {
 		t.Errorf("the exceptions are %+v, %v", list, err)
 	}
 }
+
+// The fees of shillings are the closest ones in force, and as much as they make.
+func TestTheDatabaseComputesFeesOfDeposits(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	ids := map[string]string{"general": "'" + storetest.NewID(t).String() + "'", "own": "'" + storetest.NewID(t).String() + "'"}
+	storetest.Exec(t, d.s, `BEGIN; ALTER TABLE fee_profiles DISABLE TRIGGER USER; INSERT INTO fee_profiles (id, scope, merchant_id, version, fixed, basis_points, minimum, spread_basis_points, note, valid_from, created_by, created_at)
+		SELECT x.id, 'otc_deposit', x.merchant, 1, x.fixed, 0, 0, 0, '', now() - interval '1 hour', '`+d.boss.UserID.String()+`', now() - interval '1 hour'
+		FROM (VALUES (`+ids["general"]+`::uuid, NULL::uuid, 10), (`+ids["own"]+`, '`+d.merchant.ID.String()+`', 50)) AS x (id, merchant, fixed); ALTER TABLE fee_profiles ENABLE TRIGGER USER; COMMIT`)
+	for name, c := range map[string]struct{ fees, fault string }{
+		"of everybody":        {ids["general"] + `, fee_amount = 10`, "closest fees"},
+		"none":                {`NULL, fee_amount = 0`, "closest fees"},
+		"less than they make": {ids["own"] + `, fee_amount = 0`, "another fee"},
+		"as they are":         {ids["own"] + `, fee_amount = 50`, ""},
+	} {
+		o, err := storetest.OpenOTC(t.Context(), d.s, exchange.IntendOTCDraft, d.shillings(t, "1000"), d.by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := storetest.Ask(t.Context(), d.s, exchange.IntendOTCSubmit, storetest.NewID(t), o.ID, exchange.OTCStep{}.Terms(), d.by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = forge(t, d.s, `UPDATE intents SET used_at = now(), used_by = 'otc-deposit:' || object_id WHERE id = '`+a.IntentID.String()+`'`,
+			`UPDATE otc_deposits SET version = version + 1, updated_at = now(), status = 'pending', status_detail = 'money', submitted_at = now(), bank_account_id = '`+d.bank.ID.String()+
+				`', fee_profile_id = `+c.fees+` WHERE id = '`+o.ID.String()+`'`)
+		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("submitted with fees %s: %v", name, err)
+		}
+	}
+}

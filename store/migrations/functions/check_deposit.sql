@@ -2,7 +2,8 @@
 -- announced stays as it was submitted, flags are never taken away, and a claim changes hands only over the queue.
 CREATE OR REPLACE FUNCTION check_deposit() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    fault text;
+    fault     text;
+    submitted boolean := OLD.submitted_at IS NULL AND NEW.submitted_at IS NOT NULL;
 BEGIN
     fault := CASE
         WHEN NOT NEW.flags @> OLD.flags THEN 'loses a flag'
@@ -16,14 +17,19 @@ BEGIN
             AND NOT EXISTS (SELECT FROM intents i, LATERAL (SELECT convert_from(i.statement, 'UTF8')::jsonb -> 'terms' AS said) x WHERE i.object_id = NEW.id AND i.kind = 'deposit.edit'
                 AND i.used_at IS NOT NULL AND coalesce(said ->> 'method', '') = NEW.method AND split_part(said ->> 'fiat', ' ', 1)::numeric IS NOT DISTINCT FROM NEW.fiat_amount
                 AND (said ->> 'asset', said ->> 'network') IS NOT DISTINCT FROM (NEW.asset::text, NEW.network::text)) THEN 'is not what its merchant wrote'
-        WHEN OLD.submitted_at IS NULL AND NEW.submitted_at IS NOT NULL AND NOT EXISTS (SELECT FROM intents i WHERE i.object_id = NEW.id
+        WHEN submitted AND NOT EXISTS (SELECT FROM intents i WHERE i.object_id = NEW.id
             AND i.kind IN ('deposit.open', 'deposit.submit') AND i.used_at IS NOT NULL) THEN 'was submitted by nobody'
         WHEN NEW.status = 'cancelled' AND OLD.status <> 'cancelled' AND NOT EXISTS (SELECT FROM intents i WHERE i.object_id = NEW.id AND i.kind = 'deposit.cancel'
             AND i.used_at IS NOT NULL) THEN 'was cancelled by nobody'
         WHEN NEW.to_wallet_id IS DISTINCT FROM OLD.to_wallet_id AND NEW.to_wallet_id IS NOT NULL AND NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.to_wallet_id
             AND w.network = NEW.network AND w.vendor_id = NEW.merchant_id AND w.custody = 'custodial') THEN 'goes to another''s wallet'
-        WHEN NEW.fee_profile_id IS DISTINCT FROM OLD.fee_profile_id AND NEW.fee_profile_id IS NOT NULL
-            AND NOT fee_profile_covers(NEW.fee_profile_id, 'otc_deposit', NEW.merchant_id, NEW.asset, NEW.network, NEW.method) THEN 'has the fees of something else'
+        -- A quote has its own fees. Without one they are those in force when it is submitted, or when its merchant takes shillings.
+        WHEN NEW.fx_quote_id IS NULL AND (submitted OR NEW.fee_profile_id IS DISTINCT FROM OLD.fee_profile_id AND (NEW.fee_profile_id IS NOT NULL OR NEW.status = 'confirmed')
+                OR NEW.status = 'confirmed' AND OLD.asset <> NEW.asset)
+            AND NEW.fee_profile_id IS DISTINCT FROM fee_profile_for('otc_deposit', NEW.merchant_id, NEW.asset, NEW.network, NEW.method, NEW.updated_at)
+            THEN 'has not the closest fees in force'
+        WHEN (submitted OR NEW.status IN ('confirmed', 'settling', 'credited', 'audited'))
+            AND NEW.fee_amount IS DISTINCT FROM fee_of(NEW.fee_profile_id, coalesce(NEW.received_amount, NEW.quoted_fiat, NEW.fiat_amount), 'KES') THEN 'has another fee than its profile makes'
         WHEN NEW.fx_quote_id IS DISTINCT FROM OLD.fx_quote_id AND NEW.fx_quote_id IS NOT NULL AND NOT EXISTS (SELECT FROM intents i WHERE i.object_id = NEW.id
             AND i.kind IN ('deposit.open', 'deposit.quote') AND i.used_at IS NOT NULL AND convert_from(i.statement, 'UTF8')::jsonb #>> '{terms,quote_id}' = NEW.fx_quote_id::text)
             THEN 'has a quote that its merchant did not take'
@@ -32,7 +38,7 @@ BEGIN
             AND NOT EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.fx_quote_id AND q.purpose = 'otc_deposit' AND q.vendor_id = NEW.merchant_id AND q.asset = NEW.asset
                 AND q.network = NEW.network AND q.method = NEW.method AND q.rate = NEW.rate AND q.fiat_amount = NEW.quoted_fiat AND q.expires_at = NEW.quote_ends_at
                 AND q.amount = NEW.requested_crypto AND q.profile_id IS NOT DISTINCT FROM NEW.fee_profile_id) THEN 'has another price than its quote'
-        WHEN NEW.fx_quote_id IS NOT NULL AND (OLD.submitted_at IS NULL AND NEW.submitted_at IS NOT NULL OR NEW.status = 'confirmed' AND OLD.status <> 'confirmed')
+        WHEN NEW.fx_quote_id IS NOT NULL AND (submitted OR NEW.status = 'confirmed' AND OLD.status <> 'confirmed')
             AND NOT EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.fx_quote_id AND q.status = 'consumed' AND q.object_type = 'otc_deposit' AND q.object_id = NEW.id)
             THEN 'has a quote that was not used'
         WHEN NEW.fee_profile_id IS NULL AND NEW.fee_amount > 0 THEN 'has a fee without a profile'
