@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -194,8 +195,17 @@ func (f *fakeFlows) OpenOTC(ctx context.Context, r exchange.OTCRequest, intent u
 	return err
 }
 
-func (f *fakeFlows) StepOTC(ctx context.Context, deposit, intent uuid.UUID) error {
-	if err := f.called("step " + deposit.String()); err != nil {
+// shows checks that a step is shown in the timeline as what was asked for.
+func (f *fakeFlows) shows(ctx context.Context, intent uuid.UUID, verb exchange.IntentKind) error {
+	i, err := f.store.Intent(ctx, intent)
+	if err == nil && i.Kind != verb {
+		err = fmt.Errorf("a %s is shown as %s", i.Kind, verb)
+	}
+	return err
+}
+
+func (f *fakeFlows) StepOTC(ctx context.Context, deposit, intent uuid.UUID, verb exchange.IntentKind) error {
+	if err := cmp.Or(f.called("step "+deposit.String()), f.shows(ctx, intent, verb)); err != nil {
 		return err
 	}
 	d, err := f.store.StepOTC(ctx, deposit, exchange.Asked{IntentID: intent, Flow: workflows.OTCDepositID(deposit)})
@@ -220,8 +230,8 @@ func (f *fakeFlows) OpenWithdrawal(ctx context.Context, r exchange.WithdrawalReq
 	return err
 }
 
-func (f *fakeFlows) StepWithdrawal(ctx context.Context, withdrawal, intent uuid.UUID) error {
-	if err := f.called("step " + withdrawal.String()); err != nil {
+func (f *fakeFlows) StepWithdrawal(ctx context.Context, withdrawal, intent uuid.UUID, verb exchange.IntentKind) error {
+	if err := cmp.Or(f.called("step "+withdrawal.String()), f.shows(ctx, intent, verb)); err != nil {
 		return err
 	}
 	_, err := f.store.StepWithdrawal(ctx, withdrawal, exchange.Asked{IntentID: intent, Flow: workflows.WithdrawalID(withdrawal)})

@@ -52,7 +52,7 @@ type Flows interface {
 	// OpenOTC starts the flow of an OTC deposit for an intent and returns when its row is stored. A request id opens at most one deposit.
 	OpenOTC(ctx context.Context, r exchange.OTCRequest, intent uuid.UUID) error
 	// StepOTC sends the deposit's flow an intent of a verb, which it carries out once.
-	StepOTC(ctx context.Context, deposit, intent uuid.UUID) error
+	StepOTC(ctx context.Context, deposit, intent uuid.UUID, verb exchange.IntentKind) error
 
 	OffRampFlows
 	RefundFlows
@@ -104,6 +104,11 @@ func (t temporalFlows) RetryPayment(ctx context.Context, order, intent uuid.UUID
 // intend sends a flow an intent. The update has the intent's id, so that the flow gets it once.
 func (t temporalFlows) intend(ctx context.Context, flow, name string, intent uuid.UUID) error {
 	return t.update(ctx, flow, intent, name, workflows.IntentRef{IntentID: intent})
+}
+
+// step is intend for a verb that the flow's timeline shows.
+func (t temporalFlows) step(ctx context.Context, flow string, intent uuid.UUID, verb exchange.IntentKind) error {
+	return t.update(ctx, flow, intent, workflows.UpdateStep, workflows.IntentRef{IntentID: intent, Verb: verb})
 }
 
 func (t temporalFlows) Command(ctx context.Context, order, command uuid.UUID) error {
@@ -235,8 +240,8 @@ func (t temporalFlows) OpenOTC(ctx context.Context, r exchange.OTCRequest, inten
 	}, workflows.TypeOTCDeposit, workflows.OTCDepositInput{IntentID: intent})
 }
 
-func (t temporalFlows) StepOTC(ctx context.Context, deposit, intent uuid.UUID) error {
-	return t.intend(ctx, workflows.OTCDepositID(deposit), workflows.UpdateStep, intent)
+func (t temporalFlows) StepOTC(ctx context.Context, deposit, intent uuid.UUID, verb exchange.IntentKind) error {
+	return t.step(ctx, workflows.OTCDepositID(deposit), intent, verb)
 }
 
 // fromTemporal converts errors of the Temporal service. Errors of a flow are converted by

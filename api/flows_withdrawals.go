@@ -16,7 +16,7 @@ type WithdrawalFlows interface {
 	// OpenWithdrawal starts the flow of a withdrawal for an intent and returns when its row is stored. A request id opens at most one.
 	OpenWithdrawal(ctx context.Context, r exchange.WithdrawalRequest, intent uuid.UUID) error
 	// StepWithdrawal sends the withdrawal's flow an intent of a verb, which it carries out once.
-	StepWithdrawal(ctx context.Context, withdrawal, intent uuid.UUID) error
+	StepWithdrawal(ctx context.Context, withdrawal, intent uuid.UUID, verb exchange.IntentKind) error
 	// DecideWithdrawal sends it an officer's decision. The token authorises it; the id is that of the request.
 	DecideWithdrawal(ctx context.Context, withdrawal, id uuid.UUID, action exchange.ApprovalAction, token string) error
 	// LookAtWithdrawal has it read its row again. It is no error when the flow has ended.
@@ -30,8 +30,8 @@ func (t temporalFlows) OpenWithdrawal(ctx context.Context, r exchange.Withdrawal
 	}, workflows.TypeOTCWithdrawal, workflows.WithdrawalInput{IntentID: intent})
 }
 
-func (t temporalFlows) StepWithdrawal(ctx context.Context, withdrawal, intent uuid.UUID) error {
-	return t.intend(ctx, workflows.WithdrawalID(withdrawal), workflows.UpdateStep, intent)
+func (t temporalFlows) StepWithdrawal(ctx context.Context, withdrawal, intent uuid.UUID, verb exchange.IntentKind) error {
+	return t.step(ctx, workflows.WithdrawalID(withdrawal), intent, verb)
 }
 
 func (t temporalFlows) DecideWithdrawal(ctx context.Context, withdrawal, id uuid.UUID, action exchange.ApprovalAction, token string) error {

@@ -240,7 +240,7 @@ func (s *server) openOTCQuote(c *call, d exchange.OTCDeposit) (uuid.UUID, error)
 // sendOTC has the deposit's flow carry out a verb. Where the flow has ended, the state of the deposit says why it does not.
 func (s *server) sendOTC(c *call, kind exchange.IntentKind, id uuid.UUID, terms exchange.Terms) error {
 	return s.ask(c, kind, id, terms, func(intent uuid.UUID) error {
-		err := s.Flows.StepOTC(c.ctx, id, intent)
+		err := s.Flows.StepOTC(c.ctx, id, intent, kind)
 		if exchange.CodeOf(err) != exchange.CodeNotFound {
 			return err
 		}

@@ -142,7 +142,7 @@ func (s *server) stepWithdrawal(kind exchange.IntentKind, why string) func(*call
 
 // sendWithdrawal has the withdrawal's flow carry out a verb. Where the flow has ended, the state of the withdrawal says why it does not.
 func (s *server) sendWithdrawal(c *call, kind exchange.IntentKind, id uuid.UUID, step exchange.WithdrawalStep) error {
-	err := s.ask(c, kind, id, step.Terms(), func(intent uuid.UUID) error { return s.Flows.StepWithdrawal(c.ctx, id, intent) })
+	err := s.ask(c, kind, id, step.Terms(), func(intent uuid.UUID) error { return s.Flows.StepWithdrawal(c.ctx, id, intent, kind) })
 	return s.endedWithdrawal(c, id, err)
 }
 

@@ -60,7 +60,8 @@ type CommandRef struct {
 
 // IntentRef names what an authenticated caller asks of a flow. The flow reads the row.
 type IntentRef struct {
-	IntentID uuid.UUID `json:"intent_id"`
+	IntentID uuid.UUID           `json:"intent_id"`
+	Verb     exchange.IntentKind `json:"verb,omitempty"` // of a step; only what operators read of it in the timeline
 }
 
 // OperatorSignal is the argument of the signals that operators and officers send from the Web UI, and the only message that

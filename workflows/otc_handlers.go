@@ -55,7 +55,7 @@ func (f *otcDeposit) onStep(ctx workflow.Context, ref IntentRef) (OTCAck, error)
 		return OTCAck{}, err
 	}
 	in := activities.OTCStepInput{DepositID: f.depositID, IntentID: ref.IntentID}
-	s, err := step(ctx, database, "Carry out what was asked for", otc.StepOTC, in)
+	s, err := step(ctx, database, ref.summary(), otc.StepOTC, in)
 	if err != nil {
 		return OTCAck{}, passOn(err)
 	}

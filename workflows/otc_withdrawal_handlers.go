@@ -68,7 +68,7 @@ func (f *withdrawal) onStep(ctx workflow.Context, ref IntentRef) (WithdrawalAck,
 		return WithdrawalAck{}, err
 	}
 	in := activities.WithdrawalStepInput{WithdrawalID: f.withdrawalID, IntentID: ref.IntentID}
-	s, err := step(ctx, database, "Carry out what was asked for", withdrawals.StepWithdrawal, in)
+	s, err := step(ctx, database, ref.summary(), withdrawals.StepWithdrawal, in)
 	if err != nil {
 		return WithdrawalAck{}, passOn(err)
 	}
