@@ -9,6 +9,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/momo"
 	"kivuko/store"
 	"kivuko/store/storetest"
 )
@@ -653,4 +654,52 @@ func TestTheValueDateIsTheStatements(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The login of the API takes notices in, and writes no row of a source that we ask: beside a notice one would prove a payment.
+func TestTheAPIReportsNoticesAlone(t *testing.T) {
+	t.Parallel()
+	ctx, d := t.Context(), newOTC(t)
+	o := d.byMomo(t, exchange.OTCByC2B, "1500")
+	a := d.awaited(t, o)
+	for _, channel := range []exchange.EvidenceSource{exchange.SourceConfirmation, exchange.SourceQuery, exchange.SourceCallback, exchange.SourceStatement} {
+		_, err := storetest.As(t, d.s, store.RoleAPI).ExecContext(ctx, `INSERT INTO momo_receipts (receipt, channel, asset, amount, reference, party_hash, paid_at, received_at)
+			VALUES ('FORGED0001', $1, 'KES', 1500, $2, '', now(), now())`, channel, o.Reference)
+		if (err == nil) != (channel == exchange.SourceConfirmation) {
+			t.Errorf("the API reports by the channel %s: %v", channel, err)
+		}
+	}
+	rows, err := d.momo.ReceiptsFor(ctx, o.Reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := momo.Judge(momo.Evidence{Attempt: a, Receipts: rows, Now: time.UnixMilli(d.clock.Load())})
+	if v.State != momo.Paid {
+		return
+	}
+	t.Errorf("what the API wrote proves %+v", v.Receipts)
+	if _, err := d.momo.AcceptPayment(ctx, a.ID, v.Receipts[0], time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	d.credit(t, o.ID)
+	wantBalance(t, d.s, balanceOf(d), "0", "0")
+}
+
+// A payment under somebody else's reference is theirs, also when nothing waits for it: no officer makes it another merchant's money.
+func TestPaymentsOfOthersAreNotNamed(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	o := d.byMomo(t, exchange.OTCByC2B, "700")
+	d.awaited(t, o)
+	other := d
+	other.merchant = storetest.User(t, d.s, exchange.RoleVendor)
+	other.by = storetest.PrincipalOf(other.merchant)
+	theirs := other.byMomo(t, exchange.OTCByC2B, "700")
+	order := storetest.NewMarket(t, d.s).Order(t, d.s, "5")
+	for _, reference := range []string{theirs.Reference, order.PaymentReference} {
+		d.refuse(t, exchange.CodeStateConflict, exchange.IntendOTCMatch, o.ID, naming(d.stray(t, reference, "700")), d.one)
+	}
+	d.do(t, exchange.IntendOTCMatch, o.ID, naming(d.stray(t, d.byMomo(t, exchange.OTCByC2B, "700").Reference, "700")), d.one)
+	d.takes(t, o.ID)
+	d.want(t, o.ID, exchange.OTCConfirmed, exchange.WaitSettle)
 }

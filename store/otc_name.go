@@ -17,6 +17,9 @@ import (
 const awaitedElsewhere = `SELECT EXISTS (SELECT FROM payment_attempts WHERE direction = 'collection' AND reference = $1 AND reference <> '' AND object_id <> $2
     AND status IN ('created', 'unknown', 'accepted'))`
 
+// othersReference reports whether the payer wrote the reference of somebody else, also of an object that has ended: its money is late.
+const othersReference = `SELECT others_reference($1, $2)`
+
 // matchOTC names the payment that is a deposit's money. Above what needs no officer, another one has to name the same.
 func matchOTC(ctx context.Context, w *otcWork) error {
 	if w.d.Collects() == "" {
@@ -84,6 +87,13 @@ func (w *otcWork) nameable(ctx context.Context, p exchange.C2BPayment) error {
 	}
 	if awaited {
 		return exchange.Errorf(exchange.CodeStateConflict, "Something else waits for a payment under this reference.")
+	}
+	var theirs bool
+	if err := w.Get(ctx, &theirs, othersReference, p.Reference, w.d.MerchantID); err != nil {
+		return err
+	}
+	if theirs {
+		return exchange.Errorf(exchange.CodeStateConflict, "The payment names an order or a deposit of somebody else.")
 	}
 	return nil
 }

@@ -38,10 +38,10 @@ CREATE TRIGGER otc_deposits_name BEFORE UPDATE ON otc_deposits FOR EACH ROW WHEN
 ALTER TABLE c2b_payments DROP CONSTRAINT c2b_payments_aside;
 ALTER TABLE c2b_payments ADD CONSTRAINT c2b_payments_aside CHECK (exception_id IS NULL OR listed_at IS NOT NULL);
 CREATE TRIGGER c2b_payments_named BEFORE UPDATE ON c2b_payments FOR EACH ROW WHEN (NEW.status = 'matched' AND OLD.status <> 'matched') EXECUTE FUNCTION check_named_payment();
--- A payment that is named becomes money: the statement that shows it is read by one process alone.
+-- A payment that is named becomes money: the statement that shows it is read by one process alone, and so is every other source that we ask.
 CREATE TRIGGER c2b_payments_listed_new BEFORE INSERT ON c2b_payments FOR EACH ROW WHEN (NEW.listed_at IS NOT NULL) EXECUTE FUNCTION check_listed_payment();
 CREATE TRIGGER c2b_payments_listed BEFORE UPDATE ON c2b_payments FOR EACH ROW WHEN (NEW.listed_at IS DISTINCT FROM OLD.listed_at) EXECUTE FUNCTION check_listed_payment();
-CREATE TRIGGER momo_receipts_listed BEFORE INSERT ON momo_receipts FOR EACH ROW WHEN (NEW.channel = 'statement') EXECUTE FUNCTION check_listed_payment();
+CREATE TRIGGER momo_receipts_listed BEFORE INSERT ON momo_receipts FOR EACH ROW WHEN (NEW.channel <> 'confirmation') EXECUTE FUNCTION check_listed_payment();
 ALTER TABLE payment_exceptions DROP CONSTRAINT payment_exceptions_matched;
 CREATE CONSTRAINT TRIGGER payment_exceptions_named AFTER UPDATE ON payment_exceptions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.status = 'matched' AND OLD.status <> 'matched' AND NEW.line_id IS NULL) EXECUTE FUNCTION check_matched_payment();

@@ -9,7 +9,7 @@ BEGIN
     END IF;
     PERFORM FROM otc_deposits d WHERE NEW.object_type = 'otc_deposit' AND d.id = NEW.object_id AND d.named_payment_id = NEW.id AND d.received_at IS NULL
         AND d.status IN ('pending', 'assigned', 'claimed', 'info_required', 'on_hold') AND NEW.listed_at IS NOT NULL AND NOT NEW.disputed
-        AND named_asked(d.id, NEW.id, d.named_by)
+        AND named_asked(d.id, NEW.id, d.named_by) AND NOT others_reference(NEW.reference, d.merchant_id)
         AND (named_asked(d.id, NEW.id, d.named_second) OR NEW.amount <= deposit_room(d.merchant_id));
     IF NOT FOUND THEN
         RAISE EXCEPTION 'payment % was named by nobody who may', NEW.id USING ERRCODE = 'KV006';
