@@ -144,6 +144,8 @@ func refundable(x exchange.PaymentException, least money.Amount) error {
 		return exchange.Errorf(exchange.CodeStateConflict, "The payment exception is already %s.", x.Status)
 	case x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
 		return exchange.Errorf(exchange.CodeStateConflict, "No money was received that could be refunded.")
+	case x.DepositID != uuid.Nil:
+		return exchange.Errorf(exchange.CodeUnsupported, "Money of an OTC deposit is not refunded by mobile money. Credit it to its merchant, or ask the mobile money operator to reverse it.")
 	case x.AttemptID == uuid.Nil:
 		return exchange.Errorf(exchange.CodeUnsupported,
 			"The payment belongs to no order, and the payer's number is not known. Ask the mobile money operator to reverse it, or credit it to a merchant.")

@@ -48,7 +48,7 @@ func (t unitTx) lockedOTCCollection(ctx context.Context, id uuid.UUID) (*deposit
 	return &depositCollection{w, phone}, err
 }
 
-const phoneOfUser = `SELECT phone_number FROM users WHERE id = $1`
+const phoneOfUser = `SELECT coalesce(phone_number, '') FROM users WHERE id = $1`
 
 // expectedPayer is the number that is prompted, and for payments by hand the merchant's own; none if that is no number of the operator's
 // country. A payment of another amount by somebody else waits for an officer.

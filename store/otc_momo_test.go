@@ -703,3 +703,30 @@ func TestPaymentsOfOthersAreNotNamed(t *testing.T) {
 	d.takes(t, o.ID)
 	d.want(t, o.ID, exchange.OTCConfirmed, exchange.WaitSettle)
 }
+
+// A merchant whose account has no number pays to our number like any other, and names the one that is prompted.
+func TestMobileMoneyOfAMerchantWithoutANumber(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	storetest.Exec(t, d.s, `UPDATE users SET phone_proven_at = NULL WHERE id = $1`, d.merchant.ID)
+	storetest.Exec(t, d.s, `UPDATE users SET phone_number = NULL WHERE id = $1`, d.merchant.ID)
+	o := d.byMomo(t, exchange.OTCByC2B, "700")
+	d.arrives(t, d.awaited(t, o), "700")
+	d.want(t, o.ID, exchange.OTCConfirmed, exchange.WaitSettle)
+	r := d.shillings(t, "700")
+	r.Method = exchange.OTCByMomo
+	if _, err := storetest.OpenOTC(t.Context(), d.s, exchange.IntendOTCOpen, r, d.by); blames(err) != "/momo_phone_number required" {
+		t.Errorf("a prompt to no number: %v", err)
+	}
+}
+
+// What the operator would refuse is refused when the deposit is submitted.
+func TestPromptsOfDepositsAreWithinTheOperatorsLimits(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	r := d.shillings(t, "250001")
+	r.Method = exchange.OTCByMomo
+	if _, err := storetest.OpenOTC(t.Context(), d.s, exchange.IntendOTCOpen, r, d.by); blames(err) != "/fiat_amount out_of_range" {
+		t.Errorf("a prompt beyond the operator's limit: %v", err)
+	}
+}

@@ -124,7 +124,7 @@ func (w *otcWork) fillPhone(ctx context.Context, digits string) error {
 			return translate(err, "merchant")
 		}
 		w.d.Phone = u.PhoneNumber
-		return nil
+		return require(w.d.Phone != "", "/momo_phone_number", "required", "is required: the merchant's account has no number")
 	}
 	p, err := exchange.ParsePhone(digits)
 	if err != nil {
@@ -208,6 +208,13 @@ func submitOTC(ctx context.Context, w *otcWork) error {
 			return err
 		}
 	case exchange.OTCByMomo:
+		terms, err := w.termsAt(ctx, w.now)
+		if err == nil {
+			err = terms.AllowPrompt(d.Fiat, "/fiat_amount")
+		}
+		if err != nil {
+			return err
+		}
 		life, detail = exchange.OTCPromptLife, exchange.WaitPrompt
 	case exchange.OTCByC2B:
 		detail = exchange.WaitMoney
