@@ -81,15 +81,18 @@ const (
 	LineOfDeposit = "otc_deposit" // by its reference, or by the officer who confirms it
 	// By the bank's reference, as an officer entered it.
 	LineOfWithdrawal = "otc_withdrawal"
+	LineOfRefund     = "bank_refund" // by the refund's id
 )
 
 // LineObjects lists the types of object that lines are matched with.
 func LineObjects() []string {
-	return []string{LineOfJournal, LineOfPayout, LineOfDeposit, LineOfWithdrawal}
+	return []string{LineOfJournal, LineOfPayout, LineOfDeposit, LineOfWithdrawal, LineOfRefund}
 }
 
 // NamedLineObjects lists the types that an officer may name for a line. A deposit is named by the officer who confirms it.
-func NamedLineObjects() []string { return []string{LineOfJournal, LineOfPayout, LineOfWithdrawal} }
+func NamedLineObjects() []string {
+	return []string{LineOfJournal, LineOfPayout, LineOfWithdrawal, LineOfRefund}
+}
 
 // BankStatement is a bank's statement of an account of the house, as far as its file says it.
 type BankStatement struct {

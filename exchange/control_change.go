@@ -39,6 +39,8 @@ const (
 	ControlBankDay            ControlKind = "bank_day"             // banks settle on a day, or don't
 	ControlInventory          ControlKind = "inventory_allocation" // crypto of the treasury for purchases without an offer, or back
 	ControlWithdrawalFailure  ControlKind = "withdrawal_failure"   // a withdrawal ends unpaid, and its money is free
+	ControlBankRefund         ControlKind = "bank_refund"          // money of a payment exception goes back to an account at a bank
+	ControlBankRefundFailure  ControlKind = "bank_refund_failure"  // the bank did not pay such a refund, and the exception is open again
 	ControlLineFreed          ControlKind = "line_freed"           // a statement's line is no longer that of the payout that an officer named
 	// House money: only treasury officers propose and confirm it.
 	ControlJournalEntry ControlKind = "journal_entry"  // what happened to the house's money outside of Kivuko
@@ -63,7 +65,7 @@ func ControlKinds() []ControlKind {
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
 		ControlEscrowPolicy,
-		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlInventory, ControlLineFreed, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
+		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlInventory, ControlLineFreed, ControlBankRefund, ControlBankRefundFailure, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
 	}
 }
 

@@ -180,15 +180,19 @@ func ExceptionDetails() []string { return []string{WaitNothing, WaitOperator, Wa
 func RefundDetails() []string {
 	return []string{
 		WaitNothing, string(RefundWaitsAddress), string(RefundWaitsPayout), string(RefundWaitsCoolOff), string(RefundWaitsClaim), string(RefundWaitsOfficer),
-		string(RefundWaitsRefused), DetailAddress, DetailRefused, WaitFloat, WaitOperator,
+		string(RefundWaitsRefused), DetailAddress, DetailRefused, WaitFloat, WaitFunds, WaitBank, WaitBankSecond, WaitFrozen, WaitSuspended, WaitOperator,
 	}
 }
 
 // WaitsFor returns what the refund waits for, as one of RefundDetails. The operator's own text is only in the log.
 func (r Refund) WaitsFor() string {
 	switch {
-	case r.Status == RefundCompleted:
+	case r.Status == RefundCompleted, r.Rail == RefundByBank && r.Status == RefundFailed:
 		return WaitNothing
+	case r.Rail == RefundByBank && r.Status == RefundPending && r.Detail == "":
+		return WaitFunds
+	case r.Rail == RefundByBank && r.Detail == "":
+		return WaitBank
 	case slices.Contains(RefundDetails(), r.Detail):
 		return r.Detail
 	case strings.HasPrefix(r.Detail, DetailRefused):

@@ -121,7 +121,7 @@ var wordsOf = map[string][]string{
 	"wallet custody":               texts([]Custody{Custodial, Multisig}),
 	"order_payout rail":            texts([]PayoutRail{PayoutByMomo, PayoutByBank}),
 	"payment_attempt object_type":  texts(MomoObjectTypes()),
-	"refund rail":                  texts([]RefundRail{RefundByMomo, RefundOnChain}),
+	"refund rail":                  texts(RefundRails()),
 }
 
 // eventMeans are the meanings of fields that differ between objects.
@@ -189,7 +189,7 @@ var payloadOf = map[string]string{
 	"fee_sweep":                  "id change_id scheduled requested_by? network? asset amount wallet_id? value status status_detail tx_hash version",
 	"fee_sweep_rule":             "id network asset threshold least is_active change_id version",
 	"freeze":                     "id note pulled_by",
-	"bank_confirmation":          "id order_id? withdrawal_id~? officer_id amount currency reference paid_on",
+	"bank_confirmation":          "id order_id? withdrawal_id~? refund_id~? officer_id amount currency reference paid_on",
 	"deposit_cursor":             "network block block_id",
 	"deposit_quarantine.opened":  "network reason tx_hash index from to asset amount block block_id payment_id~",
 	"deposit_quarantine.settled": "id note",

@@ -53,6 +53,7 @@ var ExceptionMachine = Machine[ExceptionStatus]{
 		{ExcOpen, ExcRefunding, ByFlow, "a rule returns it"},
 		{ExcOpen, ExcRefunding, ByOperator, "an officer returns it"},
 		{ExcRefunding, ExcRefunded, ByFlow, "the refund completed"},
+		{ExcRefunding, ExcOpen, ByOperator, "two officers ended a refund by bank that was not paid"},
 		{ExcOpen, ExcCredited, ByOperator, "credited to an account"},
 		{ExcOpen, ExcWrittenOff, ByOperator, "written off with a reason"},
 		{ExcOpen, ExcMatched, ByFlow, "what explains its statement line came later"},

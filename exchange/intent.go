@@ -36,6 +36,7 @@ const (
 	IntendWithdrawalUnhold  IntentKind = "withdrawal.unhold"
 	IntendWithdrawalExecute IntentKind = "withdrawal.execute"
 	IntendWithdrawalPaid    IntentKind = "withdrawal.confirm" // an officer says that a bank has paid it
+	IntendRefundPaid        IntentKind = "refund.confirm"     // an officer says that a bank has paid it
 	IntendOTCDraft          IntentKind = "deposit.draft"
 	IntendOTCOpen           IntentKind = "deposit.open" // draft, quote and submit in one
 	IntendOTCEdit           IntentKind = "deposit.edit"
@@ -69,6 +70,7 @@ var intentFlows = map[IntentKind]string{
 	IntendOTCMatch:   otcFlow,
 	IntendWithdrawal: outFlow, IntendWithdrawalCancel: outFlow, IntendWithdrawalHold: outFlow, IntendWithdrawalUnhold: outFlow,
 	IntendWithdrawalExecute: outFlow, IntendWithdrawalPaid: outFlow,
+	IntendRefundPaid: "bank-refund:",
 }
 
 const (

@@ -22,6 +22,7 @@ const (
 	// A withdrawal that has not ended.
 	LiveWithdrawal LiveKind = "otc_withdrawal"
 	LiveFeeSweep   LiveKind = "fee_sweep"
+	LiveBankRefund LiveKind = "bank_refund" // a refund by bank that is not paid
 )
 
 // LiveRow is a row that has not come to its end, with what its flow is started with.

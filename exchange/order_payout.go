@@ -74,11 +74,12 @@ type OrderPayout struct {
 	Version     int64
 }
 
-// BankConfirmation is an officer's attestation that the bank has paid an order out.
+// BankConfirmation is an officer's attestation that the bank has paid an order, a withdrawal or a refund.
 type BankConfirmation struct {
 	ID           uuid.UUID // of the request
-	OrderID      uuid.UUID // zero for a withdrawal
-	WithdrawalID uuid.UUID // zero for an order
+	OrderID      uuid.UUID // zero for another object
+	WithdrawalID uuid.UUID // zero for another object
+	RefundID     uuid.UUID // zero for another object
 	OfficerID    uuid.UUID
 	Reference    string    // the bank's reference, in the form of BankReference
 	PaidOn       time.Time // the day of the payment, at midnight UTC

@@ -24,10 +24,12 @@ const (
 var RefundMachine = Machine[RefundStatus]{
 	Name: "refund", Initial: RefundPending,
 	Transitions: []Transition[RefundStatus]{
-		{RefundPending, RefundProcessing, ByFlow, "the payout is written and about to be submitted, or the payment in crypto is approved"},
+		{RefundPending, RefundProcessing, ByFlow, "the payout is written and about to be submitted, the payment in crypto is approved, or the money is reserved at a bank"},
 		{RefundPending, RefundNeedsReview, ByFlow, "the operator reports another payer or a late payout to the order's payee, or an officer refused it"},
-		{RefundProcessing, RefundCompleted, ByFlow, "the payout is proven, or the payment in crypto is final"},
+		{RefundPending, RefundFailed, ByOperator, "two officers give a refund by bank up"},
+		{RefundProcessing, RefundCompleted, ByFlow, "the payout is proven, the payment in crypto is final, or enough officers name the bank's reference"},
 		{RefundProcessing, RefundFailed, ByFlow, "the operator definitely refused, or nothing can be sent to the address"},
+		{RefundProcessing, RefundFailed, ByOperator, "two officers say that the bank did not pay it"},
 		{RefundFailed, RefundNeedsReview, ByFlow, "an officer must decide"},
 		{RefundNeedsReview, RefundProcessing, ByOperator, "tried again as a new payout"},
 		{RefundNeedsReview, RefundCompleted, ByOperator, "paid by other means, with a reference"},
@@ -69,4 +71,30 @@ type Refund struct {
 	Value       money.Amount // its value in shillings when the refund was opened
 	Digest      string       // of Intent, which officers approve
 	AddressedBy uuid.UUID    // the user who gave the address, if it is not the order's
+
+	// For a refund by bank only.
+	Payee      BankPayee
+	BankHoldID uuid.UUID // of its money at a bank of the house, once it is on its way
+	BankID     uuid.UUID // that account of the house
+	BegunAt    time.Time // when its money was reserved
+	LineID     uuid.UUID // of the statement that shows the payment
+}
+
+// BankPayee is the account that a refund by bank goes to.
+type BankPayee struct {
+	BankName      string
+	BankCode      string // of Kenya's clearing, or empty
+	Branch        string
+	SwiftCode     string // a BIC, or empty
+	AccountName   string
+	AccountNumber string // in the form of BankReference
+	Reason        string // why it is another account than the money is known to come from
+}
+
+// BankRefundRequest is an officer's request to refund a payment exception by bank.
+type BankRefundRequest struct {
+	ID          uuid.UUID // of the request
+	ExceptionID uuid.UUID
+	Payee       BankPayee
+	Note        string
 }

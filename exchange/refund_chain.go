@@ -19,7 +19,11 @@ type RefundRail string
 const (
 	RefundByMomo  RefundRail = "momo"  // shillings, to the payer's phone
 	RefundOnChain RefundRail = "chain" // crypto, to an address that was given for it
+	RefundByBank  RefundRail = "bank"  // shillings that belong to no order, to an account at a bank
 )
+
+// RefundRails lists the rails.
+func RefundRails() []RefundRail { return []RefundRail{RefundByMomo, RefundOnChain, RefundByBank} }
 
 // The details of a refund in crypto that waits for an officer.
 const (

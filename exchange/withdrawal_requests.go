@@ -60,7 +60,8 @@ func (r WithdrawalRequest) Check() error {
 	return Invalid(c.bad...)
 }
 
-// WithdrawalStep is what a verb on a withdrawal needs, beside the withdrawal and the caller.
+// WithdrawalStep is what a verb on a withdrawal needs, beside the withdrawal and the caller. What an officer says of the payment of a refund by
+// bank has the same form.
 type WithdrawalStep struct {
 	Text           string    // a reason, or a note
 	TransferIntent uuid.UUID // execute: by which the same officer asks for the transfer of bought crypto
@@ -92,7 +93,7 @@ func (r WithdrawalStep) Check(verb IntentKind) error {
 	c := checker{}
 	c.text(r.Text, "/note", MaxWithdrawalText)
 	c.rule(verb != IntendWithdrawalHold || strings.TrimSpace(r.Text) != "", "/note", "required", "is required")
-	if verb == IntendWithdrawalPaid {
+	if verb == IntendWithdrawalPaid || verb == IntendRefundPaid {
 		typed := BankReference(r.Reference)
 		c.rule(typed != "" && len(typed) <= MaxBankReference, "/reference", "required", "is required, in at most 64 letters and digits")
 		c.rule(!r.PaidOn.IsZero(), "/paid_on", "required", "is required")

@@ -41,6 +41,8 @@ var (
 		exchange.ControlWithdrawalFailure:  unitTx.applyWithdrawalFailure,
 		exchange.ControlFeeSweep:           unitTx.applyFeeSweep,
 		exchange.ControlInventory:          unitTx.applyInventory,
+		exchange.ControlBankRefund:         unitTx.applyBankRefund,
+		exchange.ControlBankRefundFailure:  unitTx.applyBankRefundFailure,
 	}
 )
 

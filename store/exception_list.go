@@ -180,7 +180,7 @@ func (s *Store) RefundException(ctx context.Context, exceptionID uuid.UUID, by e
 			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "The money of a double payout has left; there is nothing to refund.")
 		}
 		if x.OrderID == uuid.Nil {
-			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "The money belongs to no order, so it can't be refunded by mobile money.")
+			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "The money belongs to no order, so it is refunded by bank.")
 		}
 		var r exchange.PaymentAttempt
 		if err := t.Get(ctx, &r, readAttempt, x.AttemptID); err != nil {

@@ -30,6 +30,7 @@ var lineMatchers = []lineMatcher{
 	{object: exchange.LineOfDeposit, find: findLineless, match: (*Store).matchDeposit},
 	{object: exchange.LineOfPayout, find: findPayouts},
 	{object: exchange.LineOfWithdrawal, find: findWithdrawals},
+	{object: exchange.LineOfRefund, find: findBankRefunds},
 	{object: exchange.LineOfJournal, find: findJournal},
 }
 
@@ -370,6 +371,9 @@ var explains = map[string]string{
 	exchange.LineOfWithdrawal: `SELECT EXISTS (SELECT FROM bank_lines l JOIN otc_withdrawals w ON w.id = $2 AND w.status = 'completed' AND l.asset = 'KES' AND w.payout_amount = l.amount
 		JOIN holds h ON h.id = w.bank_hold_id JOIN ledger_accounts a ON a.id = h.account_id AND a.owner_id = l.bank_account_id WHERE l.id = $1 AND l.side = 'debit'
 		AND line_in_time(l, 'otc_withdrawal', w.id))`,
+	exchange.LineOfRefund: `SELECT EXISTS (SELECT FROM bank_lines l JOIN refunds f ON f.id = $2 AND f.rail = 'bank' AND f.status = 'completed' AND l.asset = 'KES' AND f.amount = l.amount
+		JOIN holds h ON h.id = f.bank_hold_id JOIN ledger_accounts a ON a.id = h.account_id AND a.owner_id = l.bank_account_id WHERE l.id = $1 AND l.side = 'debit'
+		AND line_in_time(l, 'bank_refund', f.id))`,
 }
 
 const freeLine = `

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -31,7 +32,7 @@ func matchOf(l exchange.StatementLine) matchedLine {
 	return matchedLine{l.ID, l.ObjectType, l.ObjectID, l.MatchedBy, l.Amount.String(), l.ValueDate.Format("2006-01-02")}
 }
 
-const lineProves = `SELECT EXISTS (SELECT FROM otc_withdrawals WHERE statement_line_id = $1)`
+const lineProves = `SELECT EXISTS (SELECT FROM otc_withdrawals WHERE statement_line_id = $1) OR EXISTS (SELECT FROM refunds WHERE statement_line_id = $1)`
 
 // freeable locks a line that two officers may free. CodeStateConflict for one that no officer named for a payout, or that proves one.
 func (t unitTx) freeable(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.StatementLine, error) {
@@ -39,7 +40,8 @@ func (t unitTx) freeable(ctx context.Context, id uuid.UUID, by exchange.Principa
 	if err != nil {
 		return l, err
 	}
-	if l.Status != exchange.LineMatched || l.MatchedBy == uuid.Nil || l.ObjectType != exchange.LineOfPayout && l.ObjectType != exchange.LineOfWithdrawal {
+	payouts := []string{exchange.LineOfPayout, exchange.LineOfWithdrawal, exchange.LineOfRefund}
+	if l.Status != exchange.LineMatched || l.MatchedBy == uuid.Nil || !slices.Contains(payouts, l.ObjectType) {
 		return l, exchange.Errorf(exchange.CodeStateConflict, "No officer named a payout for the line. A journal entry is corrected; a line that was found by its reference is right.")
 	}
 	var proves bool
@@ -47,7 +49,7 @@ func (t unitTx) freeable(ctx context.Context, id uuid.UUID, by exchange.Principa
 		return l, err
 	}
 	if proves {
-		return l, exchange.Errorf(exchange.CodeStateConflict, "The line is a witness of its withdrawal.")
+		return l, exchange.Errorf(exchange.CodeStateConflict, "The line is a witness of its payout.")
 	}
 	return l, t.notImporter(ctx, id, by.UserID)
 }

@@ -49,6 +49,8 @@ WITH own AS (
     FROM own w JOIN refunds r ON r.exception_id = w.exception_id WHERE w.rail = 'chain' AND w.exception_id IS NOT NULL
     UNION ALL
     SELECT 'fee_sweep', s.id, NULL, NULL, NULL, '', s.network::text, s.asset::text, NULL, s.updated_at FROM fee_sweeps s WHERE s.status IN ('pending', 'processing')
+    UNION ALL
+    SELECT 'bank_refund', f.id, NULL, NULL, NULL, '', '', f.asset::text, NULL, f.updated_at FROM refunds f WHERE f.rail = 'bank' AND f.status IN ('pending', 'processing')
 )
 SELECT * FROM live WHERE updated_at < $1 AND (kind, object_id) > ($2, $3) ORDER BY kind, object_id LIMIT $4`
 

@@ -51,7 +51,7 @@ func (s *Store) BeginBankPayout(ctx context.Context, orderID uuid.UUID) (exchang
 	})
 }
 
-const confirmationColumns = `c.id, c.order_id, c.withdrawal_id, c.officer_id, c.reference, c.paid_on, c.amount||' KES' AS amount, c.note, c.created_at`
+const confirmationColumns = `c.id, c.order_id, c.withdrawal_id, c.refund_id, c.officer_id, c.reference, c.paid_on, c.amount||' KES' AS amount, c.note, c.created_at`
 
 const readConfirmations = `SELECT ` + confirmationColumns + ` FROM bank_confirmations c
 WHERE c.order_id = ANY ($1::uuid[]) AND c.withdrawn_at IS NULL ORDER BY c.created_at, c.id`

@@ -20,12 +20,16 @@ type RefundFilter struct {
 	Asset       money.Asset
 	OrderID     uuid.UUID
 	ExceptionID uuid.UUID
+	Rail        exchange.RefundRail
 	// CreatedFrom is inclusive and CreatedTo exclusive; zero is open.
 	CreatedFrom, CreatedTo time.Time
 	View                   *View // restricts to refunds that concern the view; nil is all
 }
 
 const refundColumns = `id, rail, order_id, attempt_id, exception_id, amount||' '||asset AS amount, coalesce(phone, '') AS phone, reason, status, detail, receipt,
+	bank_name AS "payee.bank_name", bank_code AS "payee.bank_code", branch AS "payee.branch", swift_code AS "payee.swift_code", account_name AS "payee.account_name",
+	account_number AS "payee.account_number", payee_reason AS "payee.reason", bank_hold_id, begun_at, statement_line_id AS line_id,
+	(SELECT a.owner_id FROM holds h JOIN ledger_accounts a ON a.id = h.account_id WHERE h.id = bank_hold_id) AS bank_id,
 	claimed, deposit_id, wallet_id, coalesce(network, '') AS network, address, hold_id, value||' KES' AS value, digest, requested_by, addressed_by,
 	created_at, updated_at, completed_at, version`
 
@@ -36,10 +40,12 @@ func refundSnapshot(r exchange.Refund, detail string) map[string]any {
 		"id": r.ID, "rail": r.Rail, "order_id": nullID(r.OrderID), "exception_id": nullID(r.ExceptionID), "amount": r.Amount.String(),
 		"currency": r.Amount.Asset(), "status": r.Status, "detail": detail, "receipt": r.Receipt, "version": r.Version,
 	}
-	if r.Rail == exchange.RefundOnChain {
+	switch r.Rail {
+	case exchange.RefundOnChain:
 		f["network"], f["address"] = r.Network, r.Address
-	} else {
+	case exchange.RefundByMomo:
 		f["phone_number"] = r.Phone.String()
+	case exchange.RefundByBank: // an account at a bank is personal data
 	}
 	return f
 }
@@ -67,7 +73,7 @@ func (t unitTx) openRefund(ctx context.Context, o exchange.Order, f exchange.Ref
 
 const readRefund = `SELECT ` + refundColumns + ` FROM refunds WHERE id = $1`
 
-const readRefundOfException = `SELECT ` + refundColumns + ` FROM refunds WHERE exception_id = $1`
+const readRefundOfException = `SELECT ` + refundColumns + ` FROM refunds WHERE exception_id = $1 AND NOT (rail = 'bank' AND status = 'failed')`
 
 const readRefundOfOrder = `SELECT ` + refundColumns + ` FROM refunds WHERE order_id = $1 AND exception_id IS NULL`
 
@@ -101,6 +107,7 @@ func (s *Store) ListRefunds(ctx context.Context, f RefundFilter, p Page) ([]exch
 	w.eq("asset", string(f.Asset))
 	w.id("order_id", f.OrderID)
 	w.id("exception_id", f.ExceptionID)
+	w.eq("rail", string(f.Rail))
 	w.between("created_at", f.CreatedFrom, f.CreatedTo)
 	var rows []exchange.Refund
 	total, err := s.page(ctx, &rows, list{columns: refundColumns, from: "refunds", where: w, order: "created_at DESC, id DESC"}, p)
@@ -127,7 +134,7 @@ func (t unitTx) maybeRefund(ctx context.Context, query string, key uuid.UUID) (e
 func (t unitTx) lockedRefund(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.Refund, error) {
 	o, r, err := t.lockedAnyRefund(ctx, id)
 	if err == nil && r.Rail != exchange.RefundByMomo {
-		err = exchange.Errorf(exchange.CodeStateConflict, "The refund is paid in crypto, not by mobile money.")
+		err = exchange.Errorf(exchange.CodeStateConflict, "The refund is not paid by mobile money.")
 	}
 	return o, r, err
 }

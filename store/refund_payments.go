@@ -164,7 +164,7 @@ func (t unitTx) approveRefund(ctx context.Context, refundID uuid.UUID) (exchange
 func (t unitTx) lockedCryptoRefund(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.Refund, error) {
 	o, f, err := t.lockedAnyRefund(ctx, id)
 	if err == nil && f.Rail != exchange.RefundOnChain {
-		err = exchange.Errorf(exchange.CodeStateConflict, "The refund is paid by mobile money, not in crypto.")
+		err = exchange.Errorf(exchange.CodeStateConflict, "The refund is not paid in crypto.")
 	}
 	return o, f, err
 }

@@ -40,7 +40,7 @@ const (
 WHERE c.withdrawal_id = ANY ($1::uuid[]) AND c.withdrawn_at IS NULL ORDER BY c.created_at, c.id`
 	insertWithdrawalConfirmation = `
 INSERT INTO bank_confirmations (id, withdrawal_id, officer_id, reference, paid_on, amount, note, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-	referenceTaken  = `SELECT EXISTS (SELECT FROM bank_confirmations WHERE reference = $1 AND withdrawal_id IS DISTINCT FROM $2 AND withdrawn_at IS NULL)`
+	referenceTaken  = `SELECT EXISTS (SELECT FROM bank_confirmations WHERE reference = $1 AND coalesce(order_id, withdrawal_id, refund_id) <> $2 AND withdrawn_at IS NULL)`
 	enoughWitnesses = `SELECT withdrawal_confirmed(w) FROM otc_withdrawals w WHERE w.id = $1`
 )
 
@@ -54,12 +54,17 @@ func confirmWithdrawal(ctx context.Context, w *outWork) error {
 	if err := require(!on.Before(exchange.DateOf(w.w.ExecutedAt)) && !on.After(exchange.DateOf(w.now)), "/paid_on", "range", "must be between the day of the execution and today"); err != nil {
 		return err
 	}
-	if err := w.agree(ctx, reference); err != nil {
+	var said []exchange.BankConfirmation
+	if err := w.All(ctx, &said, withdrawalConfirmations, pq.Array([]uuid.UUID{w.w.ID})); err != nil {
 		return err
 	}
-	if err := w.witness(ctx, reference); err != nil {
+	if err := w.agreeOn(ctx, w.w.ID, said, w.step, w.by); err != nil {
 		return err
 	}
+	if err := w.witnessed(ctx, exchange.LineOfWithdrawal, w.w.ID, w.w.Payout, w.w.BankHoldID, w.step, w.by); err != nil {
+		return err
+	}
+	w.w.LineID = w.step.LineID
 	err := w.One(ctx, insertWithdrawalConfirmation, w.intent.ID, w.w.ID, w.by.UserID, reference, on, w.step.Amount.Decimal(), w.step.Text, w.now)
 	if err != nil {
 		return err
@@ -76,26 +81,24 @@ func confirmWithdrawal(ctx context.Context, w *outWork) error {
 	return w.paidByBank(ctx, reference)
 }
 
-// agree refuses a confirmation that contradicts those of other officers, or that the officer has given. The officer's own other one is replaced.
-func (w *outWork) agree(ctx context.Context, reference string) error {
-	var said []exchange.BankConfirmation
-	if err := w.All(ctx, &said, withdrawalConfirmations, pq.Array([]uuid.UUID{w.w.ID})); err != nil {
-		return err
-	}
+// agreeOn refuses what an officer says of a payment by bank where it contradicts other officers, or was said before. The officer's own other
+// confirmation is replaced.
+func (t unitTx) agreeOn(ctx context.Context, about uuid.UUID, said []exchange.BankConfirmation, step exchange.WithdrawalStep, by exchange.Principal) error {
+	reference := exchange.BankReference(step.Reference)
 	for _, c := range said {
 		switch {
-		case c.OfficerID == w.by.UserID && c.Reference == reference && c.PaidOn.Equal(w.step.PaidOn) && w.step.LineID == uuid.Nil:
+		case c.OfficerID == by.UserID && c.Reference == reference && c.PaidOn.Equal(step.PaidOn) && step.LineID == uuid.Nil:
 			return exchange.Errorf(exchange.CodeConflict, "You have already confirmed this payment. Another officer has to confirm it.")
-		case c.OfficerID == w.by.UserID:
-			if err := w.One(ctx, withdrawConfirmation, c.ID, w.now); err != nil {
+		case c.OfficerID == by.UserID:
+			if err := t.One(ctx, withdrawConfirmation, c.ID, t.s.now()); err != nil {
 				return err
 			}
-		case c.Reference != reference || !c.PaidOn.Equal(w.step.PaidOn):
+		case c.Reference != reference || !c.PaidOn.Equal(step.PaidOn):
 			return exchange.Errorf(exchange.CodeConflict, "Another officer has given another reference or day. Agree on the right one; the officer who was wrong then confirms again.")
 		}
 	}
 	var taken bool
-	if err := w.Get(ctx, &taken, referenceTaken, reference, w.w.ID); err != nil {
+	if err := t.Get(ctx, &taken, referenceTaken, reference, about); err != nil {
 		return err
 	}
 	if taken {
@@ -105,28 +108,24 @@ func (w *outWork) agree(ctx context.Context, reference string) error {
 }
 
 const lineWitness = `
-SELECT l.side = 'debit' AND l.amount = $2 AND l.asset = 'KES' AND $3 IN (l.bank_reference, l.reference_code) AND l.status <> 'matched' AND line_in_time(l, 'otc_withdrawal', $5)
+SELECT l.side = 'debit' AND l.amount = $2 AND l.asset = 'KES' AND $3 IN (l.bank_reference, l.reference_code) AND l.status <> 'matched' AND line_in_time(l, $5, $6)
     AND l.bank_account_id = (SELECT a.owner_id FROM holds h JOIN ledger_accounts a ON a.id = h.account_id WHERE h.id = $4) AS fits
 FROM bank_lines l WHERE l.id = $1`
 
-// witness takes a line of the bank's statement as the second witness: it shows exactly this payment, and the officer did not bring the
-// statement in.
-func (w *outWork) witness(ctx context.Context, reference string) error {
-	if w.step.LineID == uuid.Nil {
+// witnessed checks a line of the bank's statement as the second witness of a payment, if one is named: it shows exactly this payment, and the
+// officer did not bring the statement in.
+func (t unitTx) witnessed(ctx context.Context, object string, id uuid.UUID, m money.Amount, hold uuid.UUID, step exchange.WithdrawalStep, by exchange.Principal) error {
+	if step.LineID == uuid.Nil {
 		return nil
 	}
-	fits, found, err := readFound[bool](ctx, w, lineWitness, w.step.LineID, w.w.Payout.Decimal(), reference, w.w.BankHoldID, w.w.ID)
+	fits, found, err := readFound[bool](ctx, t, lineWitness, step.LineID, m.Decimal(), exchange.BankReference(step.Reference), hold, object, id)
 	if err != nil {
 		return err
 	}
 	if err := require(found && fits, "/statement_line_id", "mismatch", "must be a line that shows exactly this payment, and explains nothing else"); err != nil {
 		return err
 	}
-	if err := w.notImporter(ctx, w.step.LineID, w.by.UserID); err != nil {
-		return err
-	}
-	w.w.LineID = w.step.LineID
-	return nil
+	return t.notImporter(ctx, step.LineID, by.UserID)
 }
 
 // paidByBank completes a withdrawal whose payment by bank enough officers confirmed.

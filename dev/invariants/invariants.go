@@ -22,6 +22,7 @@ func Rules() []Rule {
 		{"accounts hold what their holds say", held},
 		{"a credited deposit came once and was booked once", deposited},
 		{"a withdrawal left once when it is completed, and otherwise not", withdrawn},
+		{"a refund by bank left once when it is completed, and its exception was refunded once", returned},
 	}
 }
 
@@ -100,6 +101,15 @@ FROM otc_withdrawals w CROSS JOIN LATERAL (SELECT count(*) AS times, coalesce(su
         UNION ALL SELECT f.amount FROM transfers f JOIN intents i ON i.object_id = f.id WHERE i.id = w.transfer_intent_id AND f.status = 'completed') s) c
 WHERE w.status = 'completed' AND NOT (c.times = 1 AND c.paid = w.payout_amount AND c.came = CASE w.source_asset WHEN 'KES' THEN 0 ELSE w.source_amount END)
     OR w.status IN ('rejected', 'cancelled', 'failed') AND c.times > 0`
+
+// What left is exactly the money of the exception, once, of all refunds that were tried.
+const returned = `
+SELECT 'refund ' || f.id || ' of exception ' || f.exception_id || ' is ' || f.status || ', and ' || c.times || ' times ' || c.paid || ' of ' || x.amount || ' left, by ' || c.refunds || ' refunds'
+FROM refunds f JOIN payment_exceptions x ON x.id = f.exception_id CROSS JOIN LATERAL (SELECT count(*) AS times, coalesce(-sum(l.amount), 0) AS paid,
+    (SELECT count(*) FROM refunds o WHERE o.exception_id = f.exception_id AND o.status <> 'failed') AS refunds
+    FROM ledger_entries e JOIN ledger_lines l ON l.entry_id = e.id JOIN ledger_accounts a ON a.id = l.account_id
+    WHERE e.object_type = 'refund' AND e.object_id = f.id AND a.kind = 'bank') c
+WHERE f.rail = 'bank' AND NOT (c.refunds <= 1 AND CASE f.status WHEN 'completed' THEN c.times = 1 AND c.paid = x.amount AND x.status = 'refunded' ELSE c.times = 0 END)`
 
 // Broken lists the places where a rule is broken.
 func (r Rule) Broken(ctx context.Context, db *sql.DB) ([]string, error) {

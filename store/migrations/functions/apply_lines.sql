@@ -30,7 +30,7 @@ BEGIN
         RAISE EXCEPTION 'the payout float has too little' USING ERRCODE = 'check_violation', CONSTRAINT = 'ledger_accounts_available';
     END IF;
     IF EXISTS (SELECT FROM new_lines l JOIN ledger_accounts a ON a.id = l.account_id JOIN ledger_entries e ON e.id = l.entry_id
-            WHERE a.kind = 'bank' AND e.kind NOT LIKE 'journal.%' AND e.kind NOT LIKE 'bank\_line.%' AND e.kind NOT IN ('otc_deposit.received', 'otc_withdrawal.paid')
+            WHERE a.kind = 'bank' AND e.kind NOT LIKE 'journal.%' AND e.kind NOT LIKE 'bank\_line.%' AND e.kind NOT IN ('otc_deposit.received', 'otc_withdrawal.paid', 'bank_refund.paid')
                 AND NOT (e.kind = 'order.completed' AND EXISTS (
                 SELECT FROM order_payouts p JOIN holds h ON h.id = p.hold_id WHERE p.id = e.object_id AND e.key = 'order:' || p.id || ':completed'
                     AND p.rail = 'bank' AND p.status = 'completed' AND h.account_id = l.account_id

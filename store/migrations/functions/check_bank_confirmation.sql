@@ -1,12 +1,14 @@
--- Checks an officer's right to confirm, and that an order or a withdrawal has one reference and a reference pays one of them. The lock is on
--- the reference: two with it must not both pass at the same moment.
+-- Checks an officer's right to confirm, and that an order, a withdrawal or a refund has one reference and a reference pays one of them. The lock
+-- is on the reference: two with it must not both pass at the same moment. Who asked for a refund does not say that it was paid.
 CREATE OR REPLACE FUNCTION check_bank_confirmation() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    about uuid := coalesce(NEW.order_id, NEW.withdrawal_id);
+    about uuid := coalesce(NEW.order_id, NEW.withdrawal_id, NEW.refund_id);
     said  jsonb;
 BEGIN
     IF NEW.withdrawal_id IS NOT NULL THEN
         PERFORM FROM otc_withdrawals w WHERE w.id = NEW.withdrawal_id AND w.method = 'bank' AND w.status = 'confirming' FOR UPDATE;
+    ELSIF NEW.refund_id IS NOT NULL THEN
+        PERFORM FROM refunds f WHERE f.id = NEW.refund_id AND f.rail = 'bank' AND f.status = 'processing' FOR UPDATE;
     ELSE
         PERFORM FROM order_payouts p JOIN orders o ON o.id = p.id
             WHERE p.id = NEW.order_id AND p.rail = 'bank' AND p.status = 'processing' AND o.status = 'processing' FOR UPDATE OF p;
@@ -17,25 +19,26 @@ BEGIN
     IF TG_OP = 'UPDATE' THEN
         RETURN NEW;
     END IF;
-    PERFORM FROM users u LEFT JOIN orders o ON o.id = NEW.order_id LEFT JOIN otc_withdrawals w ON w.id = NEW.withdrawal_id
-        WHERE u.id = NEW.officer_id AND u.is_active AND u.role IN ('admin', 'treasury')
-            AND u.id IS DISTINCT FROM o.customer_id AND u.id IS DISTINCT FROM o.vendor_id AND u.id IS DISTINCT FROM w.requested_by FOR SHARE OF u;
+    PERFORM FROM users u LEFT JOIN orders o ON o.id = NEW.order_id LEFT JOIN otc_withdrawals w ON w.id = NEW.withdrawal_id LEFT JOIN refunds f ON f.id = NEW.refund_id
+        WHERE u.id = NEW.officer_id AND u.is_active AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM o.customer_id
+            AND u.id IS DISTINCT FROM o.vendor_id AND u.id IS DISTINCT FROM w.requested_by AND u.id IS DISTINCT FROM f.requested_by FOR SHARE OF u;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the officer may not confirm the bank payment of %', about USING ERRCODE = 'KV006';
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('kivuko bank reference ' || NEW.reference, 0));
-    IF EXISTS (SELECT FROM bank_confirmations c WHERE c.reference = NEW.reference AND coalesce(c.order_id, c.withdrawal_id) <> about AND c.withdrawn_at IS NULL)
-        OR EXISTS (SELECT FROM bank_confirmations c WHERE coalesce(c.order_id, c.withdrawal_id) = about AND c.reference <> NEW.reference AND c.withdrawn_at IS NULL)
+    IF EXISTS (SELECT FROM bank_confirmations c WHERE c.reference = NEW.reference AND coalesce(c.order_id, c.withdrawal_id, c.refund_id) <> about AND c.withdrawn_at IS NULL)
+        OR EXISTS (SELECT FROM bank_confirmations c WHERE coalesce(c.order_id, c.withdrawal_id, c.refund_id) = about AND c.reference <> NEW.reference AND c.withdrawn_at IS NULL)
         OR NOT EXISTS (SELECT FROM order_payouts p WHERE p.id = NEW.order_id AND p.amount = NEW.amount
-            UNION ALL SELECT FROM otc_withdrawals w WHERE w.id = NEW.withdrawal_id AND w.payout_amount = NEW.amount)
+            UNION ALL SELECT FROM otc_withdrawals w WHERE w.id = NEW.withdrawal_id AND w.payout_amount = NEW.amount
+            UNION ALL SELECT FROM refunds f WHERE f.id = NEW.refund_id AND f.amount = NEW.amount)
         OR NEW.paid_on > (NEW.created_at AT TIME ZONE 'Africa/Nairobi')::date THEN
         RAISE EXCEPTION 'the confirmation of % contradicts earlier confirmations', about USING ERRCODE = 'KV002';
     END IF;
-    IF NEW.withdrawal_id IS NOT NULL THEN
-        said := intent_terms(NEW.id, 'withdrawal.confirm', NEW.withdrawal_id, NEW.officer_id);
+    IF NEW.order_id IS NULL THEN
+        said := intent_terms(NEW.id, CASE WHEN NEW.refund_id IS NULL THEN 'withdrawal.confirm' ELSE 'refund.confirm' END, about, NEW.officer_id);
         IF NOT coalesce(upper(regexp_replace(said ->> 'reference', '[^0-9A-Za-z]', '', 'g')) = NEW.reference AND split_part(said ->> 'amount', ' ', 1)::numeric = NEW.amount
                 AND (said ->> 'paid_on')::timestamptz AT TIME ZONE 'UTC' = NEW.paid_on::timestamp, false) THEN
-            RAISE EXCEPTION 'the confirmation of withdrawal % is not what the officer said', NEW.withdrawal_id USING ERRCODE = 'KV002';
+            RAISE EXCEPTION 'the confirmation of % is not what the officer said', about USING ERRCODE = 'KV002';
         END IF;
     END IF;
     RETURN NEW;

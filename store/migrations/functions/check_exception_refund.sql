@@ -7,6 +7,9 @@ CREATE OR REPLACE FUNCTION check_exception_refund() RETURNS trigger LANGUAGE plp
 DECLARE
     x payment_exceptions;
 BEGIN
+    IF NEW.rail = 'bank' THEN
+        RETURN NEW; -- see check_bank_refund
+    END IF;
     IF NEW.rail = 'chain' THEN
         SELECT * INTO x FROM payment_exceptions e WHERE e.id = NEW.exception_id AND e.status = 'refunding' AND e.asset = NEW.asset AND e.amount = NEW.amount
             AND e.order_id IS NOT DISTINCT FROM NEW.order_id AND e.kind NOT IN ('paid_twice', 'reconciliation')

@@ -15,7 +15,8 @@ BEGIN
         OR (NEW.status = 'matched' AND l.status <> 'matched') THEN
         RAISE EXCEPTION 'exception % does not fit line %', NEW.id, l.id USING ERRCODE = 'KV002';
     END IF;
-    IF NEW.status NOT IN ('open', 'matched') AND (l.side = 'debit' OR NOT EXISTS (SELECT FROM exception_decisions d WHERE d.exception_id = NEW.id AND d.verdict = NEW.status)) THEN
+    IF NEW.status NOT IN ('open', 'matched') AND (l.side = 'debit' OR NOT EXISTS (SELECT FROM exception_decisions d WHERE d.exception_id = NEW.id AND d.verdict = NEW.status)
+            AND NOT (NEW.status IN ('refunding', 'refunded') AND EXISTS (SELECT FROM refunds f WHERE f.exception_id = NEW.id AND f.rail = 'bank'))) THEN
         RAISE EXCEPTION 'no officer decided about exception %', NEW.id USING ERRCODE = 'KV006';
     END IF;
     RETURN NULL;

@@ -1,5 +1,5 @@
 -- A match names what explains a line, and stays until the line is freed. One by hand is the word of an active officer, which only the
--- API takes, or what the officer who confirms a deposit or a withdrawal said of it, which is an intent. A journal entry that is being corrected at this
+-- API takes, or what the officer who confirms a deposit, a withdrawal or a refund said of it, which is an intent. A journal entry that is being corrected at this
 -- moment explains nothing any more: the lock is on the entry, because the correction and the match must not both look before the other
 -- is there.
 CREATE OR REPLACE FUNCTION guard_line_match() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -13,7 +13,9 @@ BEGIN
                 AND c.officer_id = u.id AND c.withdrawn_at IS NULL)
             ELSE u.role IN ('admin', 'treasury') AND (current_user <> 'kivuko_flows' OR NEW.object_type = 'otc_withdrawal' AND EXISTS (
                 SELECT FROM otc_withdrawals w JOIN bank_confirmations c ON c.withdrawal_id = w.id AND c.officer_id = u.id AND c.withdrawn_at IS NULL
-                WHERE w.id = NEW.object_id AND w.statement_line_id = NEW.id)) END FOR SHARE;
+                WHERE w.id = NEW.object_id AND w.statement_line_id = NEW.id) OR NEW.object_type = 'bank_refund' AND EXISTS (
+                SELECT FROM refunds f JOIN bank_confirmations c ON c.refund_id = f.id AND c.officer_id = u.id AND c.withdrawn_at IS NULL
+                WHERE f.id = NEW.object_id AND f.statement_line_id = NEW.id)) END FOR SHARE;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'no officer says what explains line %', NEW.id USING ERRCODE = 'KV006';
         END IF;

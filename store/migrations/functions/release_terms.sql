@@ -1,7 +1,8 @@
 -- The terms of the release of a refund, of a withdrawal, or of a payout of an order, as they follow from its rows. An order or a payment
 -- exception whose refund is not opened yet has the terms that a refund by mobile money would have that an officer requests.
 -- A sum applies where a person chose what leaves, or where nothing proven came in for it: what officers return counts with
--- all that they return, what they pay by bank with all that they pay.
+-- all that they return, what they pay by bank with all that they pay. Both officers of a refund by bank chose it, so none of them
+-- is its requester.
 CREATE OR REPLACE FUNCTION release_terms(purpose text, object uuid) RETURNS releases LANGUAGE plpgsql STABLE AS $$
 DECLARE
     r releases;
@@ -31,11 +32,11 @@ BEGIN
             WHERE w.id = object;
         RETURN r;
     END IF;
-    SELECT o.customer_id, CASE WHEN f.rail = 'momo' AND (f.requested_by IS NOT NULL OR x.chosen) THEN 'momo_payout'
+    SELECT o.customer_id, CASE WHEN f.rail = 'bank' THEN 'bank' WHEN f.rail = 'momo' AND (f.requested_by IS NOT NULL OR x.chosen) THEN 'momo_payout'
                 WHEN f.rail = 'chain' AND num_nonnulls(f.requested_by, f.addressed_by) > 0 THEN 'escrow' END,
-            f.requested_by, CASE f.rail WHEN 'momo' THEN f.amount ELSE f.value END,
+            CASE WHEN f.rail <> 'bank' THEN f.requested_by END, CASE f.rail WHEN 'chain' THEN f.value ELSE f.amount END,
             CASE WHEN f.rail = 'momo' AND f.requested_by IS NULL AND NOT x.chosen AND e.kind IN ('under', 'over') THEN 'surplus' ELSE '' END,
-            CASE WHEN f.rail = 'momo' THEN 'momo:' || f.phone WHEN f.address <> '' THEN f.network || ':' || f.address END
+            CASE WHEN f.rail = 'momo' THEN 'momo:' || f.phone WHEN f.rail = 'bank' THEN 'bank:' || f.account_number WHEN f.address <> '' THEN f.network || ':' || f.address END
         INTO r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.recipient
         FROM refunds f LEFT JOIN orders o ON o.id = f.order_id LEFT JOIN payment_exceptions e ON e.id = f.exception_id, payee_chosen(f) AS x(chosen) WHERE f.id = object;
     IF NOT FOUND THEN
