@@ -131,6 +131,7 @@ const (
 	ObjectOTCDeposit = "otc_deposit"
 	ObjectWithdrawal = "otc_withdrawal"
 	ObjectFeeSweep   = "fee_sweep"
+	ObjectRefund     = "refund" // one by bank
 )
 
 // ProveInput asks whether a command exists for one of some objects.

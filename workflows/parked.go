@@ -87,6 +87,7 @@ var objectTypes = []struct {
 	{withdrawalForm, "otc_withdrawal"},
 	{takenOutForm, "otc_withdrawal"},
 	{feeSweepForm, "fee_sweep"},
+	{bankRefundForm, "refund"},
 }
 
 // ObjectOf returns the type and id of the object that a flow is about: "order" and the order's id, for example. It

@@ -19,6 +19,7 @@ const (
 	TypeReturnDeposit     = "ReturnDeposit"
 	TypeFeeSweep          = "FeeSweep"
 	TypeSweepFees         = "SweepFees"
+	TypeBankRefund        = "BankRefund"
 	TypeCryptoPayout      = "CryptoPayout"
 	TypeLatePayment       = "LatePayment"
 	TypeLatePayout        = "LatePayout"
@@ -83,6 +84,7 @@ const (
 	returnDepositForm  IDForm = "return-deposit:<exception>"
 	cryptoPayoutForm   IDForm = "crypto-payout:<payment>"
 	feeSweepForm       IDForm = "fee-sweep:<sweep>"
+	bankRefundForm     IDForm = "bank-refund:<refund>"
 	refundForm         IDForm = "refund:<refund>" // of a MomoPayout too
 	latePaymentForm    IDForm = "late-payment:<attempt>"
 	transferForm       IDForm = "transfer:<transfer>"
@@ -112,6 +114,7 @@ func Flows() []Flow {
 		{TypeReturnDeposit, ReturnDeposit, returnDepositForm},
 		{TypeFeeSweep, FeeSweep, feeSweepForm},
 		{TypeSweepFees, SweepFees, ""},
+		{TypeBankRefund, BankRefund, bankRefundForm},
 		{TypeCryptoPayout, CryptoPayout, cryptoPayoutForm},
 		{TypeLatePayment, LatePayment, latePaymentForm},
 		{TypeLatePayout, LatePayout, latePaymentForm},
@@ -162,6 +165,9 @@ func ReturnDepositID(exception uuid.UUID) string { return returnDepositForm.of(e
 
 // FeeSweepID is the id of the flow that brings the earned fees of a wallet to the treasury.
 func FeeSweepID(sweep uuid.UUID) string { return feeSweepForm.of(sweep) }
+
+// BankRefundID is the id of the flow that pays a refund at a bank.
+func BankRefundID(refund uuid.UUID) string { return bankRefundForm.of(refund) }
 
 // CryptoPayoutID is the id of the flow of a chain payment.
 func CryptoPayoutID(payment uuid.UUID) string { return cryptoPayoutForm.of(payment) }
@@ -233,6 +239,7 @@ var (
 	escrow         *activities.Escrow
 	sweeps         *activities.Sweeps
 	chainRefunds   *activities.ChainRefunds
+	bankRefunds    *activities.BankRefunds
 	transfers      *activities.Transfers
 	approvals      *activities.Approvals
 	intents        *activities.Intents
@@ -262,7 +269,7 @@ var (
 func Activities(queue string) []any {
 	switch {
 	case queue == QueueFlows:
-		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc, withdrawals}
+		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc, withdrawals, bankRefunds}
 	case queue == QueueMomo:
 		return []any{momo, payouts, refunds, float, statement}
 	case queue == QueueWebhooks:

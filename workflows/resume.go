@@ -41,6 +41,8 @@ func LiveFlowOf(r exchange.LiveRow) LiveFlow {
 		return LiveFlow{ReturnDepositID(r.ObjectID), TypeReturnDeposit, ReturnDepositSummary, ReturnDepositAttributes(r.Network, false), in}
 	case exchange.LiveFeeSweep:
 		return LiveFlow{FeeSweepID(r.ObjectID), TypeFeeSweep, FeeSweepSummary, FeeSweepAttributes(r.Network), FeeSweepInput{}}
+	case exchange.LiveBankRefund:
+		return LiveFlow{BankRefundID(r.ObjectID), TypeBankRefund, BankRefundSummary, BankRefundAttributes(), BankRefundInput{}}
 	}
 	return LiveFlow{}
 }

@@ -47,6 +47,8 @@ func ways() map[string]way {
 		"return_deposit":                {workflows.TypeReturnDeposit, []string{"Approve the refund payment"}},
 		"crypto_payout_sweep":           {workflows.TypeCryptoPayout, []string{`"completed":true`}},
 		"crypto_payout_refund":          {workflows.TypeCryptoPayout, []string{`"refund_id"`, `"completed":true`}},
+		"bank_refund":                   {workflows.TypeBankRefund, []string{"Keep what the officer says of the payment", `"status":"completed"`}},
+		"bank_refund_refused":           {workflows.TypeBankRefund, []string{`"status":"failed"`}},
 		"fee_sweep":                     {workflows.TypeFeeSweep, []string{`"status":"completed"`}},
 		"fee_sweep_retried":             {workflows.TypeFeeSweep, []string{`"verb":"retry"`, `"status":"completed"`}},
 		"fee_sweep_given_up":            {workflows.TypeFeeSweep, []string{"Leave the fees where they are", `"status":"cancelled"`}},
