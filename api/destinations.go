@@ -138,13 +138,8 @@ func (s *server) readDestination(f *form, d *exchange.Destination) {
 		d.Phone, err = exchange.ParsePhone(text)
 		f.check("phone_number", err)
 	}
-	d.BankName, d.BankCode = f.line("bank_name", is(exchange.DestinationBank), exchange.MaxBankName), f.bankCode()
-	d.Branch, d.SwiftCode = f.line("branch", false, exchange.MaxBankName), f.swiftCode()
-	d.AccountName = f.line("account_name", is(exchange.DestinationBank), exchange.MaxBankName)
-	number := f.line("account_number", is(exchange.DestinationBank), exchange.MaxAccountNumber)
-	if d.AccountNumber = exchange.BankReference(number); number != "" && d.AccountNumber == "" {
-		f.fail("account_number", "format", "must have letters or digits")
-	}
+	a := f.bankAccount(is(exchange.DestinationBank))
+	d.BankName, d.BankCode, d.Branch, d.SwiftCode, d.AccountName, d.AccountNumber = a.BankName, a.BankCode, a.Branch, a.SwiftCode, a.AccountName, a.AccountNumber
 	d.Network = exchange.Network(f.oneOf("network", is(exchange.DestinationAddress), networkNames...))
 	address := f.line("address", is(exchange.DestinationAddress), maxAddressText)
 	if check := s.Addresses[d.Network]; check != nil && strings.TrimSpace(address) != "" && is(exchange.DestinationAddress) {
@@ -153,6 +148,19 @@ func (s *server) readDestination(f *form, d *exchange.Destination) {
 			f.fail("address", "address", exchange.MessageOf(addressError(d.Network, err)))
 		}
 	}
+}
+
+// bankAccount reads an account at a bank to which money goes.
+func (f *form) bankAccount(required bool) exchange.BankPayee {
+	a := exchange.BankPayee{
+		BankName: f.line("bank_name", required, exchange.MaxBankName), BankCode: f.bankCode(), Branch: f.line("branch", false, exchange.MaxBankName), SwiftCode: f.swiftCode(),
+		AccountName: f.line("account_name", required, exchange.MaxBankName),
+	}
+	number := f.line("account_number", required, exchange.MaxAccountNumber)
+	if a.AccountNumber = exchange.BankReference(number); number != "" && a.AccountNumber == "" {
+		f.fail("account_number", "format", "must have letters or digits")
+	}
+	return a
 }
 
 // confirmDestination lets money go to a destination once it has rested. The policy lets only master merchants here, and the store

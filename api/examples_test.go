@@ -51,7 +51,7 @@ func exampleTests() []func(*testing.T) {
 		TestJournalEntriesAreBookedByTwo, TestStatementLinesAreMatchedByHand, TestTwoOfficersFreeALine, TestStatementsAreImported, TestMerchantsReadTheirStatement,
 		TestDestinationsAreConfirmedAndRest, TestOTCDepositTakesFourPeople, TestOTCDepositForCrypto, TestOTCOfficersRunTheQueue, TestPaymentsAreMatchedWithDeposits,
 		TestWithdrawalsTakeThreePeople, TestWithdrawalsAreHeldAndCancelled, TestWithdrawalsAreConfirmedAtTheBank, TestWithdrawalsWithoutAnAnswerAreResolvedByTwo,
-		TestEarnedFeesAreSweptByTwo, TestFeeSweepRulesAreAgreedByTwo,
+		TestEarnedFeesAreSweptByTwo, TestFeeSweepRulesAreAgreedByTwo, TestMoneyGoesBackByBank, TestRefundByBankIsNotPaid,
 		TestOperationsWithoutAnotherExample,
 	}
 }

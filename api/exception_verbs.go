@@ -86,19 +86,25 @@ func (s *server) commandWatch(c *call, x exchange.PaymentException, verb, reason
 }
 
 // refundException asks the flow that watches a payment to refund it; for crypto, it starts a flow that returns the deposit.
-// The flow opens the refund and completes it; nothing is booked here. A repeated request shows the refund in progress.
+// The flow opens the refund and completes it; nothing is booked here. A repeated request shows the refund in progress. Shillings that belong
+// to no order go back by bank.
 func (s *server) refundException(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}
-	reason, to := f.line("note", true, exchange.MaxExceptionReason), f.line("address", false, maxAddressText)
-	if err := f.done(); err != nil {
-		return err
-	}
+	reason := f.line("note", true, exchange.MaxExceptionReason)
 	x, err := s.Store.Exception(c.ctx, id)
 	if err != nil {
 		return hideAbsence(err)
+	}
+	if goesByBank(x) {
+		return s.refundByBank(c, f, x, reason)
+	}
+	f.noPayee()
+	to := f.line("address", false, maxAddressText)
+	if err := f.done(); err != nil {
+		return err
 	}
 	address, err := s.returnAddress(f, x, to)
 	if err != nil {
@@ -144,11 +150,6 @@ func refundable(x exchange.PaymentException, least money.Amount) error {
 		return exchange.Errorf(exchange.CodeStateConflict, "The payment exception is already %s.", x.Status)
 	case x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
 		return exchange.Errorf(exchange.CodeStateConflict, "No money was received that could be refunded.")
-	case x.DepositID != uuid.Nil:
-		return exchange.Errorf(exchange.CodeUnsupported, "Money of an OTC deposit is not refunded by mobile money. Credit it to its merchant, or ask the mobile money operator to reverse it.")
-	case x.AttemptID == uuid.Nil:
-		return exchange.Errorf(exchange.CodeUnsupported,
-			"The payment belongs to no order, and the payer's number is not known. Ask the mobile money operator to reverse it, or credit it to a merchant.")
 	case x.Amount.Cmp(least) < 0:
 		return exchange.Errorf(exchange.CodeStateConflict, "The mobile money operator pays out no less than %s KES.", least)
 	}

@@ -103,6 +103,9 @@ type wireRefund struct {
 	Phone        *string    `json:"phone_number"`
 	Network      *string    `json:"network"`
 	Address      *string    `json:"address"`
+	Payee        *wirePayee `json:"payee"`
+	BankID       *uuid.UUID `json:"bank_account_id"`
+	LineID       *uuid.UUID `json:"statement_line_id"`
 	TxHash       *string    `json:"tx_hash"`
 	Digest       *string    `json:"approval_digest"`
 	RequestedBy  *uuid.UUID `json:"requested_by"`
@@ -122,6 +125,9 @@ func refundWire(r exchange.Refund) wireRefund {
 		AddressedBy: optID(r.AddressedBy), Reason: optText(r.Reason), Receipt: optText(r.Receipt), CreatedAt: stamp(r.CreatedAt), UpdatedAt: stamp(r.UpdatedAt),
 		CompletedAt: optTime(r.CompletedAt),
 	}
+	if r.Rail == exchange.RefundByBank {
+		w.Payee, w.BankID, w.LineID = payeeWire(r.Payee), optID(r.BankID), optID(r.LineID)
+	}
 	if r.Rail == exchange.RefundOnChain && !r.SettledByPayout() {
 		w.TxHash = w.Receipt
 	}
@@ -133,7 +139,7 @@ func (s *server) listRefunds(c *call) error {
 	page := q.page(anyPage)
 	filter := store.RefundFilter{
 		Status: exchange.RefundStatus(q.oneOf("status", refundStatuses...)), Asset: money.Asset(q.oneOf("asset", assetNames()...)),
-		OrderID: q.id("order_id"), ExceptionID: q.id("payment_exception_id"), CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
+		OrderID: q.id("order_id"), ExceptionID: q.id("payment_exception_id"), Rail: exchange.RefundRail(q.oneOf("rail", refundRails...)), CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {
 		return err
@@ -167,7 +173,7 @@ func (c *call) refundWire(r exchange.Refund) wireRefund {
 	if c.who.Role.Staff() {
 		return w
 	}
-	w.Digest, w.RequestedBy, w.AddressedBy, w.Reason = nil, nil, nil, nil
+	w.Digest, w.RequestedBy, w.AddressedBy, w.Reason, w.Payee, w.BankID, w.LineID = nil, nil, nil, nil, nil, nil, nil
 	if c.who.Role.Merchant() && r.OrderID != uuid.Nil {
 		w.Phone, w.Address, w.Receipt, w.TxHash = nil, nil, nil, nil
 	}

@@ -207,9 +207,6 @@ func TestExceptionsWithoutAWayBack(t *testing.T) {
 		x    exchange.PaymentException
 		code exchange.Code
 	}{
-		"crypto":        {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcUnmatched, Amount: money.Must(money.USDT, "5")}, exchange.CodeUnsupported},
-		"of no order":   {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcUnmatched, Amount: kes}, exchange.CodeUnsupported},
-		"of a deposit":  {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcLate, Amount: kes, AttemptID: newID(), DepositID: newID()}, exchange.CodeUnsupported},
 		"paid twice":    {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcPaidTwice, Amount: kes, AttemptID: newID()}, exchange.CodeStateConflict},
 		"too little":    {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcLate, Amount: money.Must(money.KES, "9"), AttemptID: newID()}, exchange.CodeStateConflict},
 		"written off":   {exchange.PaymentException{Status: exchange.ExcWrittenOff, Kind: exchange.ExcLate, Amount: kes, AttemptID: newID()}, exchange.CodeStateConflict},

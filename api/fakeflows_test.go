@@ -74,6 +74,26 @@ func (f *fakeFlows) SweepFee(_ context.Context, sweep uuid.UUID, _ exchange.Netw
 	return f.called("sweep fee " + sweep.String())
 }
 
+func (f *fakeFlows) RefundByBank(ctx context.Context, refund uuid.UUID) error {
+	if err := f.called("refund by bank " + refund.String()); err != nil {
+		return err
+	}
+	_, err := f.store.BeginBankRefund(ctx, refund)
+	return err
+}
+
+func (f *fakeFlows) ConfirmBankRefund(ctx context.Context, refund, intent uuid.UUID) error {
+	if err := f.called("confirm refund " + refund.String()); err != nil {
+		return err
+	}
+	_, err := f.store.ConfirmBankRefund(ctx, refund, exchange.Asked{IntentID: intent, Flow: workflows.BankRefundID(refund)})
+	return err
+}
+
+func (f *fakeFlows) LookAtBankRefund(_ context.Context, refund uuid.UUID) error {
+	return f.called("look at refund " + refund.String())
+}
+
 func (f *fakeFlows) WakeForFloat(_ context.Context, w exchange.FloatWaiter) error {
 	return f.called("wake for float " + cmp.Or(w.WorkflowID, w.OrderID.String()))
 }
@@ -281,6 +301,8 @@ func (f *fakeFlows) CommandFlow(ctx context.Context, flow string, command uuid.U
 	}
 	switch object = strings.ReplaceAll(object, "-", "_"); object {
 	case "transfer", "otc_withdrawal", "fee_sweep":
+	case "bank_refund":
+		object = "refund"
 	default:
 		object = "order"
 	}

@@ -59,6 +59,7 @@ type Flows interface {
 	FloatFlows
 	WithdrawalFlows
 	FeeFlows
+	BankRefundFlows
 }
 
 // NewFlows returns Flows that use a Temporal server.

@@ -254,6 +254,7 @@ func cells() map[string]cell {
 		}, body: fixed(map[string]any{"pin": "73915", "password": testPassword})},
 	}
 	maps.Copy(all, bankCells())
+	maps.Copy(all, bankRefundCells())
 	maps.Copy(all, attestationCells())
 	maps.Copy(all, addressCells())
 	maps.Copy(all, fileCells())

@@ -44,7 +44,7 @@ const (
 // routes is the whole table. Fixed paths come before paths with parameters that would match them too.
 func (s *server) routes() []route {
 	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
-		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.exceptionRoutes(), s.refundRoutes(), s.saleApprovalRoutes(),
+		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.exceptionRoutes(), s.refundRoutes(), s.bankRefundRoutes(), s.saleApprovalRoutes(),
 		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.momoRoutes(), s.treasuryRoutes(), s.webhookRoutes(), s.parkedRoutes(), s.bankRoutes(), s.payoutAttestationRoutes(),
 		s.freezeRoutes(), s.fileRoutes(), s.houseRoutes(), s.statementRoutes(), s.destinationRoutes(), s.otcRoutes(), s.withdrawalRoutes(), s.feeRoutes())
 }

@@ -242,13 +242,7 @@ func (s *server) confirmWithdrawal(c *call) error {
 	if err != nil {
 		return err
 	}
-	step := exchange.WithdrawalStep{
-		Reference: f.line("reference", true, exchange.MaxBankReference), PaidOn: f.date("paid_on"), Amount: f.amount("amount", money.KES, true),
-		Text: f.line("note", false, exchange.MaxBankNote), LineID: f.id("statement_line_id", false),
-	}
-	if step.Reference != "" && !bankReference.MatchString(step.Reference) {
-		f.fail("reference", "format", "must be printable ASCII characters, with at least one letter or digit")
-	}
+	step := f.bankPaid()
 	if err := f.done(); err != nil {
 		return err
 	}
@@ -267,6 +261,18 @@ func (s *server) confirmWithdrawal(c *call) error {
 		return c.json(http.StatusAccepted, wirePendingChange{[]wireChange{}, []string{c.fc.Path()}})
 	}
 	return c.json(http.StatusOK, w)
+}
+
+// bankPaid reads what an officer says of a payment by bank.
+func (f *form) bankPaid() exchange.WithdrawalStep {
+	step := exchange.WithdrawalStep{
+		Reference: f.line("reference", true, exchange.MaxBankReference), PaidOn: f.date("paid_on"), Amount: f.amount("amount", money.KES, true),
+		Text: f.line("note", false, exchange.MaxBankNote), LineID: f.id("statement_line_id", false),
+	}
+	if step.Reference != "" && !bankReference.MatchString(step.Reference) {
+		f.fail("reference", "format", "must be printable ASCII characters, with at least one letter or digit")
+	}
+	return step
 }
 
 // How officers resolve a withdrawal.

@@ -79,6 +79,7 @@ func words() []word {
 		{"TransferKind", "Whether the recipient is in our custody.", text(exchange.InternalTransfer, exchange.ExternalTransfer), false},
 		{"FeeScope", "What a fee is for: a purchase (onramp) or a sale (offramp) of crypto, a transfer, a deposit or a withdrawal at the desk, or a swap.", feeScopes, false},
 		{"WithdrawalMethod", "How a withdrawal leaves: by mobile money, by bank, or on a chain.", withdrawalMethods, false},
+		{"BankRefundOutcome", "What an officer found out about a refund by bank.", bankRefundOutcomes, false},
 		{"WithdrawalOutcome", "What an officer found out about a withdrawal that can't go on.", withdrawalOutcomes, false},
 		{"FeeAsset", "What a fee may be for.", feeAssets, false},
 		{"OptionalFeeAsset", "What a fee is for; null for every asset.", feeAssets, true},
@@ -96,7 +97,7 @@ func words() []word {
 		{"MovementStatus", "Whether a movement on a chain is final.", movementStatuses, false},
 		{"FilePurpose", "What a file is for.", text(exchange.FilePurposes()...), false},
 		{"FileType", "The media type of a file, by its content.", text(exchange.FileTypes()...), false},
-		{"RefundRail", "Whether a refund is paid by mobile money or on a chain.", text(exchange.RefundByMomo, exchange.RefundOnChain), false},
+		{"RefundRail", "How a refund is paid: by mobile money, on a chain or by bank.", text(exchange.RefundRails()...), false},
 		{"WalletPurpose", "The purpose of a wallet of the house.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), false},
 		{"OptionalWalletPurpose", "The purpose of a wallet of the house; null for other wallets.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), true},
 	}...)
