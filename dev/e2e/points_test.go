@@ -78,7 +78,7 @@ type track struct {
 
 func table() []track {
 	return []track{
-		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows(), withdrawalRows()), floatRows())},
+		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows(), withdrawalRows(), bankRefundRows()), floatRows())},
 		{"ethereum", slices.Concat(solanaRows(), transferRows())},
 		{"webhooks", hookRows()},
 	}
