@@ -175,6 +175,19 @@ func TestWithdrawalsAreHeldAndCancelled(t *testing.T) {
 		t.Errorf("rejected it is %s", got)
 	}
 	path = w.asks(w.account, "500.50").want(http.StatusCreated).header.Get("Location")
+	w.verb(path, "hold", map[string]any{"reason": "suspected fraud"}, w.desk).want(http.StatusOK)
+	seen := func(by person, want any) {
+		t.Helper()
+		if got := w.do(get, path, nil, by.auth()).want(http.StatusOK).object()["reason"]; got != want {
+			t.Errorf("of the hold %s reads %v, want %v", by.Role, got, want)
+		}
+	}
+	seen(w.desk, "suspected fraud")
+	seen(w.agent, nil)
+	if o := w.verb(path, "cancel", nil, w.master).want(http.StatusOK).object(); o["status"] != "cancelled" || o["reason"] != nil {
+		t.Errorf("cancelled %v", o)
+	}
+	path = w.asks(w.account, "500.50").want(http.StatusCreated).header.Get("Location")
 	if o := w.verb(path, "cancel", map[string]any{"reason": "changed our mind"}, w.master).want(http.StatusOK).object(); o["status"] != "cancelled" || o["reason"] != "changed our mind" {
 		t.Errorf("cancelled %v", o)
 	}

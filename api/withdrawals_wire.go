@@ -90,8 +90,11 @@ func withdrawalWire(o exchange.Withdrawal, f store.WithdrawalFacts, reader excha
 		SourceNetwork: optText(string(o.SourceNetwork)), SourceWalletID: optID(o.SourceWalletID), SourceAmount: o.Source.String(), PayoutAsset: string(o.Payout.Asset()),
 		PayoutMethod: string(o.Method), PayoutAmount: o.Payout.String(), FeeAmount: o.Fee.String(), FXRateQuoteID: optID(o.QuoteID), PricingProfileID: optID(o.ProfileID),
 		DestinationID: o.DestinationID, Destination: withdrawnWire(f.Destination), ApprovalsRequired: f.Needed, ApprovalsGiven: f.Counting,
-		Approvals: []wireWithdrawalApproval{}, TransferID: optID(o.TransferID), TxHash: optText(o.TxHash), HoldID: o.HoldID, Reason: optText(o.Reason),
+		Approvals: []wireWithdrawalApproval{}, TransferID: optID(o.TransferID), TxHash: optText(o.TxHash), HoldID: o.HoldID,
 		CreatedAt: stamp(o.CreatedAt), UpdatedAt: stamp(o.UpdatedAt), ExecutedAt: optTime(o.ExecutedAt), CompletedAt: optTime(o.CompletedAt), Version: o.Version,
+	}
+	if reader.Role.Staff() || o.Status != exchange.WithdrawalHold { // why officers hold it is no business of its merchant
+		w.Reason = optText(o.Reason)
 	}
 	if !o.Rate.IsZero() {
 		w.Rate = optText(o.Rate.String())

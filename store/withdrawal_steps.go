@@ -54,7 +54,7 @@ func (s *Store) StepWithdrawal(ctx context.Context, id uuid.UUID, a exchange.Ask
 
 // cancelWithdrawal frees the money for its merchant.
 func cancelWithdrawal(ctx context.Context, w *outWork) error {
-	w.w.EndedBy = w.by.UserID
+	w.w.EndedBy, w.w.Reason = w.by.UserID, w.step.Text // an officer's words about a hold are not the merchant's
 	return w.end(ctx, exchange.WithdrawalCancelled, exchange.DetailCancelled)
 }
 
