@@ -351,15 +351,22 @@ func (s *server) answerOTC(c *call, id uuid.UUID) error {
 	return c.tagged(d.Version, w)
 }
 
-// otcTrail is the whole story of a deposit, from the audit log.
+// otcTrail is the story of a deposit, from the audit log.
 func (s *server) otcTrail(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
 		return err
 	}
-	records, err := s.Store.OTCTrail(c.ctx, c.view(), id)
+	q := c.query()
+	after, size := q.position(), q.size()
+	if err := q.done(); err != nil {
+		return err
+	}
+	records, err := s.Store.OTCTrail(c.ctx, c.view(), id, after, size+1)
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, map[string]any{"deposit_id": id, "audit": each(records, auditWire)})
+	page := logPage("audit", records, size, auditID, auditWire)
+	page["deposit_id"] = id
+	return c.json(http.StatusOK, page)
 }

@@ -158,7 +158,16 @@ func TestOTCDepositTakesFourPeople(t *testing.T) {
 			t.Errorf("the merchant sees %s: %v", hidden, seen[hidden])
 		}
 	}
-	trail := d.do(get, path+"/audit-trail", nil, d.officer.auth()).want(http.StatusOK).object()["audit"].([]any)
+	var trail []any
+	for after, pages := "", 0; pages == 0 || after != ""; pages++ {
+		page := d.do(get, path+"/audit-trail?page_size=4"+after, nil, d.officer.auth()).want(http.StatusOK).object()
+		if trail = append(trail, page["audit"].([]any)...); len(page["audit"].([]any)) > 4 || page["deposit_id"] != id {
+			t.Fatalf("page %d is %v", pages, page)
+		}
+		if after = ""; page["has_more"] == true {
+			after = "&after=" + page["next_after"].(string)
+		}
+	}
 	if first := trail[0].(map[string]any); first["action"] != "otc_deposit.draft" || first["actor"] != "user:"+d.merchant.ID.String() || len(trail) < 10 {
 		t.Errorf("%d records, the first is %v", len(trail), first)
 	}

@@ -88,15 +88,20 @@ func (q *query) size() int {
 	return int(q.integer("page_size", false, defaultPageSize, 1, maxPageSize))
 }
 
-// log answers with a page of a log, newest rows first. rows has one more row than the page when there is a next page.
+// log answers with a page of a log.
 func log[R, W any](c *call, plural string, rows []R, size int, id func(R) int64, wire func(R) W) error {
+	return c.json(http.StatusOK, logPage(plural, rows, size, id, wire))
+}
+
+// logPage is a page of a log. rows has one more row than the page when there is a next page.
+func logPage[R, W any](plural string, rows []R, size int, id func(R) int64, wire func(R) W) map[string]any {
 	var next *string
 	if more := len(rows) > size; more {
 		rows = rows[:size]
 		at := position(id(rows[size-1]))
 		next = &at
 	}
-	return c.json(http.StatusOK, map[string]any{plural: each(rows, wire), "next_after": next, "page_size": size, "has_more": next != nil})
+	return map[string]any{plural: each(rows, wire), "next_after": next, "page_size": size, "has_more": next != nil}
 }
 
 // wireMachine is a state machine with its diagram.
@@ -135,6 +140,9 @@ func auditWire(a exchange.AuditRecord) wireAudit {
 	}
 }
 
+// auditID is the position of a record in the audit log.
+func auditID(r exchange.AuditRecord) int64 { return r.ID }
+
 func (s *server) listAudit(c *call) error {
 	q := c.query()
 	size := q.size()
@@ -150,7 +158,7 @@ func (s *server) listAudit(c *call) error {
 	if err != nil {
 		return err
 	}
-	return log(c, "audit", records, size, func(r exchange.AuditRecord) int64 { return r.ID }, auditWire)
+	return log(c, "audit", records, size, auditID, auditWire)
 }
 
 // wireAccount is an account of the ledger.

@@ -290,11 +290,8 @@ func (s *Store) OTCQueue(ctx context.Context, f OTCQueueFilter, p Page) ([]excha
 	return all, total, translate(err, "OTC deposit")
 }
 
-// MaxTrail bounds how many records of a deposit's audit trail are read.
-const MaxTrail = 1000
-
 const readOTCTrail = `SELECT ` + auditColumns + ` FROM audit_log a LEFT JOIN audit_seals s ON s.audit_id = a.id
-WHERE (a.object_type, a.object_id) IN (
+WHERE a.id > $2 AND (a.object_type, a.object_id) IN (
     SELECT 'otc_deposit', $1::uuid
     UNION ALL SELECT 'file', file_id FROM file_uses WHERE object_type = 'otc_deposit' AND object_id = $1
     UNION ALL SELECT 'fx_quote', id FROM fx_quotes WHERE object_type = 'otc_deposit' AND object_id = $1
@@ -303,15 +300,15 @@ WHERE (a.object_type, a.object_id) IN (
     UNION ALL SELECT 'payment_attempt', id FROM payment_attempts WHERE object_type = 'otc_deposit' AND object_id = $1
     UNION ALL SELECT 'payment_exception', id FROM payment_exceptions WHERE deposit_id = $1
     UNION ALL SELECT 'transfer', transfer_id FROM otc_deposits WHERE id = $1 AND transfer_id IS NOT NULL)
-ORDER BY a.id LIMIT $2`
+ORDER BY a.id LIMIT $3`
 
-// OTCTrail reads the whole story of a deposit from the audit log, oldest first: of itself, its files, quote, statement line, payments,
-// exceptions and transfer.
-func (s *Store) OTCTrail(ctx context.Context, v View, id uuid.UUID) ([]exchange.AuditRecord, error) {
+// OTCTrail reads the story of a deposit from the audit log, oldest first: of itself, its files, quotes, statement line, payments,
+// exceptions and transfer. It begins after a record, whose id is zero for the beginning, and has at most limit records.
+func (s *Store) OTCTrail(ctx context.Context, v View, id uuid.UUID, after int64, limit int) ([]exchange.AuditRecord, error) {
 	if _, err := s.OTCDeposit(ctx, v, id); err != nil {
 		return nil, err
 	}
-	rows, err := readAll[auditRow](ctx, s.db, "audit record", readOTCTrail, id, MaxTrail)
+	rows, err := readAll[auditRow](ctx, s.db, "audit record", readOTCTrail, id, after, limit)
 	if err != nil {
 		return nil, err
 	}

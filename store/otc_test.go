@@ -202,7 +202,7 @@ func TestBankDepositFromDraftToAudit(t *testing.T) {
 	}
 	wantBooks(t, d.s)
 	wantLastMovements(t, d.s, o.MerchantID, "otc_deposit "+o.Reference+" - 1500.00 0.00")
-	trail, err := d.s.OTCTrail(ctx, store.Everything(), o.ID)
+	trail, err := d.s.OTCTrail(ctx, store.Everything(), o.ID, 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

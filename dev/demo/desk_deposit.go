@@ -124,7 +124,7 @@ func (d *desk) depositIsBooked(ctx context.Context, path string, o deskDeposit, 
 			Actor string `json:"actor"`
 		} `json:"audit"`
 	}
-	if err := d.admin.Get(ctx, path+"/audit-trail", &trail); err != nil {
+	if err := d.admin.Get(ctx, path+"/audit-trail?page_size=100", &trail); err != nil {
 		return err
 	}
 	people := map[string]bool{}
