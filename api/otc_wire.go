@@ -50,6 +50,7 @@ type wireOTC struct {
 	RequestedNetwork  *string    `json:"requested_network"`
 	RequestedCrypto   *string    `json:"requested_crypto_amount"`
 	PricingProfileID  *uuid.UUID `json:"pricing_profile_id"`
+	FeeProfileID      *uuid.UUID `json:"fee_profile_id"` // an alias
 	FXRateQuoteID     *uuid.UUID `json:"fx_rate_quote_id"`
 	ConfirmedAt       *timestamp `json:"confirmed_at"`
 	ConfirmedBy       *uuid.UUID `json:"confirmed_by"`
@@ -99,7 +100,7 @@ func (c *call) otcFields(d exchange.OTCDeposit) wireOTC {
 		SenderLast4: optText(d.SenderLast4), SenderBank: optText(d.SenderBank), SenderBranch: optText(d.SenderBranch), ReceiptNumber: optText(d.ReceiptNumber),
 		ReceiptUploadedAt: optTime(d.ProofAt), ProofName: optText(d.ProofName), ProofType: optText(string(d.ProofType)), ProofSHA256: optText(d.ProofSHA256),
 		RequestedAsset: optText(string(d.Asset)), RequestedNetwork: optText(string(d.Network)), RequestedCrypto: optAmount(d.RequestedCrypto),
-		PricingProfileID: optID(d.ProfileID), FXRateQuoteID: optID(d.QuoteID), ConfirmedAt: optTime(d.ConfirmedAt), RejectedAt: optTime(d.RejectedAt),
+		PricingProfileID: optID(d.ProfileID), FeeProfileID: optID(d.ProfileID), FXRateQuoteID: optID(d.QuoteID), ConfirmedAt: optTime(d.ConfirmedAt), RejectedAt: optTime(d.RejectedAt),
 		CreditedAt: optTime(d.CreditedAt), USDTAmount: optAmount(d.Crypto), ToWalletID: optID(d.ToWalletID), TransferID: optID(d.TransferID),
 		CreditedToAddress: optText(d.ToAddress), CreatedAt: stamp(d.CreatedAt), UpdatedAt: stamp(d.UpdatedAt), CreatedBy: d.CreatedBy, ExpiresAt: optTime(d.ExpiresAt),
 		QuoteExpiresAt: optTime(d.QuoteEndsAt), Received: optAmount(d.Received), BankAccountID: optID(d.BankID), LineID: optID(d.LineID), InfoRequest: optText(d.InfoRequest),

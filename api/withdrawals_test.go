@@ -282,6 +282,10 @@ func TestWithdrawalsBuyCryptoByATransfer(t *testing.T) {
 	storetest.Deposit(t, w.store, coffer.ID, money.Must(money.USDT, "1000"))
 	storetest.Rate(t, w.store, store.RateEntry{Base: money.USDT, Bid: decimal.NewFromInt(129), Ask: decimal.NewFromInt(130)})
 	storetest.AgreeValuations(t, w.store)
+	fees := exchange.FeeProfile{ID: newID(), FeeLine: exchange.FeeLine{Scope: exchange.FeeWithdrawal}, Fixed: money.Zero(money.KES), Minimum: money.Zero(money.KES)}
+	if err := storetest.Agreed(t, w.store)(w.store.ProposeProfile(t.Context(), fees, principalOf(w.boss))); err != nil {
+		t.Fatal(err)
+	}
 	q, err := w.store.OpenQuote(t.Context(), store.QuoteRequest{
 		ID: newID(), Purpose: exchange.QuoteForWithdrawal, Side: exchange.QuoteBuy, Amount: money.Must(money.KES, "1300"), Asset: money.USDT, Network: exchange.Tron, Method: exchange.FeeByChain,
 	}, principalOf(w.agent))
@@ -291,6 +295,9 @@ func TestWithdrawalsBuyCryptoByATransfer(t *testing.T) {
 	asked := w.do(post, withdrawalsPath, map[string]any{"destination_id": w.chain.ID, "source_asset": "KES", "payout_asset": "USDT", "fx_rate_quote_id": q.ID}, w.agent.auth(), freshKey()).
 		want(http.StatusCreated)
 	path, o := asked.header.Get("Location"), asked.object()
+	if o["fee_profile_id"] != fees.ID.String() || o["pricing_profile_id"] != fees.ID.String() {
+		t.Errorf("its fees are %v, an alias of %v", o["fee_profile_id"], o["pricing_profile_id"])
+	}
 	if o["payout_amount"] != "10.000000" || o["source_amount"] != "1300.00" || o["rate"] != "130" || o["status"] != "pending_approval" {
 		t.Errorf("requested %v", o)
 	}

@@ -55,6 +55,7 @@ type wireWithdrawal struct {
 	Rate              *string                  `json:"rate"`
 	FXRateQuoteID     *uuid.UUID               `json:"fx_rate_quote_id"`
 	PricingProfileID  *uuid.UUID               `json:"pricing_profile_id"`
+	FeeProfileID      *uuid.UUID               `json:"fee_profile_id"` // an alias
 	DestinationID     uuid.UUID                `json:"destination_id"`
 	Destination       wireWithdrawn            `json:"destination"`
 	ApprovalsRequired int                      `json:"approvals_required"`
@@ -88,7 +89,7 @@ func withdrawalWire(o exchange.Withdrawal, f store.WithdrawalFacts, reader excha
 	w := wireWithdrawal{
 		ID: o.ID, MerchantID: o.MerchantID, RequestedBy: o.RequestedBy, Status: string(o.Status), StatusDetail: o.Detail, SourceAsset: string(o.Source.Asset()),
 		SourceNetwork: optText(string(o.SourceNetwork)), SourceWalletID: optID(o.SourceWalletID), SourceAmount: o.Source.String(), PayoutAsset: string(o.Payout.Asset()),
-		PayoutMethod: string(o.Method), PayoutAmount: o.Payout.String(), FeeAmount: o.Fee.String(), FXRateQuoteID: optID(o.QuoteID), PricingProfileID: optID(o.ProfileID),
+		PayoutMethod: string(o.Method), PayoutAmount: o.Payout.String(), FeeAmount: o.Fee.String(), FXRateQuoteID: optID(o.QuoteID), PricingProfileID: optID(o.ProfileID), FeeProfileID: optID(o.ProfileID),
 		DestinationID: o.DestinationID, Destination: withdrawnWire(f.Destination), ApprovalsRequired: f.Needed, ApprovalsGiven: f.Counting,
 		Approvals: []wireWithdrawalApproval{}, TransferID: optID(o.TransferID), TxHash: optText(o.TxHash), HoldID: o.HoldID,
 		CreatedAt: stamp(o.CreatedAt), UpdatedAt: stamp(o.UpdatedAt), ExecutedAt: optTime(o.ExecutedAt), CompletedAt: optTime(o.CompletedAt), Version: o.Version,
