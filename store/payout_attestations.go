@@ -36,22 +36,24 @@ type payoutTerms struct {
 	Status   string     `json:"status"`
 }
 
-// openUnknown is the oldest attempt with an unknown outcome of payouts that are under way, of an order and its refunds or of a
+// openUnknown is the oldest attempt with an unknown outcome of payouts that are under way, of an order and its refunds, of a refund or of a
 // withdrawal, whether it is old enough to be declared unpaid, and the required age in minutes.
 const openUnknown = `
 SELECT a.id, a.object_type AS "object.type", a.object_id AS "object.id", a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
-FROM refund_policy y, payment_attempts a
-LEFT JOIN order_payouts p ON p.id = a.order_id LEFT JOIN refunds f ON f.id = a.refund_id LEFT JOIN otc_withdrawals w ON w.id = a.withdrawal_id
-WHERE a.object_id IN (SELECT $1::uuid UNION ALL SELECT r.id FROM refunds r WHERE r.order_id = $1) AND a.direction = 'payout' AND a.status IN ('unknown', 'accepted')
-    AND coalesce(p.status, f.status, w.status) IN ('processing', 'confirming')
+FROM (SELECT 'order' AS type, p.id FROM order_payouts p WHERE p.id = $1 AND p.status IN ('processing', 'confirming')
+    UNION ALL SELECT 'refund', f.id FROM refunds f WHERE f.order_id = $1 AND f.status IN ('processing', 'confirming')
+    UNION ALL SELECT 'refund', f.id FROM refunds f WHERE f.id = $1 AND f.status IN ('processing', 'confirming')
+    UNION ALL SELECT 'otc_withdrawal', w.id FROM otc_withdrawals w WHERE w.id = $1 AND w.status IN ('processing', 'confirming')) o
+JOIN payment_attempts a ON a.object_id = o.id AND a.object_type = o.type AND a.direction = 'payout' AND a.status IN ('unknown', 'accepted') CROSS JOIN refund_policy y
 ORDER BY a.created_at, a.id LIMIT 1`
 
 // claimedRefused is the newest refused attempt of an order's refund by mobile money, or of a withdrawal, with a claim that it was paid.
 const claimedRefused = `
 SELECT a.id, a.object_type AS "object.type", a.object_id AS "object.id", a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
-FROM refund_policy y, payment_attempts a LEFT JOIN refunds f ON f.id = a.refund_id LEFT JOIN otc_withdrawals w ON w.id = a.withdrawal_id
-WHERE coalesce(f.order_id, w.id) = $1 AND coalesce(f.claimed, w.claimed) AND a.direction = 'payout' AND a.status IN ('refused', 'failed')
-ORDER BY coalesce(f.created_at, w.created_at), a.object_id, a.created_at DESC, a.id DESC LIMIT 1`
+FROM (SELECT 'refund' AS type, f.id, f.created_at FROM refunds f WHERE f.order_id = $1 AND f.claimed
+    UNION ALL SELECT 'otc_withdrawal', w.id, w.created_at FROM otc_withdrawals w WHERE w.id = $1 AND w.claimed) o
+JOIN payment_attempts a ON a.object_id = o.id AND a.object_type = o.type AND a.direction = 'payout' AND a.status IN ('refused', 'failed') CROSS JOIN refund_policy y
+ORDER BY o.created_at, a.object_id, a.created_at DESC, a.id DESC LIMIT 1`
 
 // ProposeUnpaid proposes to declare a payout of an order, of a refund of it or of a withdrawal unpaid whose outcome is unknown, or all
 // refused payouts of a refund or a withdrawal with a claim that it was paid. It takes effect when a second officer confirms it.
