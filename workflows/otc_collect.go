@@ -76,21 +76,27 @@ func (f *otcDeposit) collect(ctx workflow.Context) {
 	}
 }
 
-// rejoin finds what an earlier run of the flow did: it was terminated, or reset to its beginning.
+// rejoin finds what an earlier run of the flow did: it was terminated, or reset to its beginning. What the deposit waits for does not tell
+// whether there are prompts: a refused one may have been repeated since. The wait for a payment by hand is asked for by the same row again.
 func (f *otcDeposit) rejoin(ctx workflow.Context) {
 	p := &f.paying
 	if p.joined {
 		return
 	}
 	p.joined, p.byHand = true, f.row.Collects == exchange.OTCByC2B
-	if p.byHand || f.row.Detail == exchange.WaitPrompt { // asked for by the same row again; or nothing was sent
+	if p.byHand {
 		return
 	}
+	repeats, refused := f.row.Detail == exchange.WaitPrompt, false
 	before := mustStep(ctx, &f.flow, database, "Find the prompts of an earlier run", otc.Prompts, f.named())
 	for n := 1; n <= before.Prompts; n++ {
 		p.prompts = append(p.prompts, &prompt{id: activities.CollectionID(f.depositID, n), open: true, since: workflow.Now(ctx)})
 		f.submit(ctx, n) // which sends nothing again
+		refused = !p.prompts[n-1].open
 		f.look(ctx, p.prompts[n-1], false)
+	}
+	if repeats && refused && before.Prompts < maxPrompts {
+		p.repeatAt = workflow.Now(ctx).Add(repeatPause) // for which the earlier run waited
 	}
 }
 

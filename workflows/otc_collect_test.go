@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -69,6 +71,76 @@ func TestOTCDepositByPrompt(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 		})
+	}
+}
+
+// began is what a run of the flow did before it was terminated: it opened the deposit and sent prompts, each with its answer. The deposit
+// still shows what it showed while the last one was sent.
+func (w *otcHarness) began(prompts int) {
+	w.t.Helper()
+	s, of := w.store.Store, exchange.DepositObject(w.ask.ID)
+	if _, err := storetest.OpenOTC(w.t.Context(), s, exchange.IntendOTCOpen, w.ask, w.merchant); err != nil {
+		w.t.Fatal(err)
+	}
+	for n := 1; n <= prompts; n++ {
+		a, _, err := s.BeginCollection(w.t.Context(), of, exchange.PaymentAttempt{
+			ID: activities.CollectionID(w.ask.ID, n), Provider: "daraja", CallbackToken: uuid.NewString(), WorkflowID: workflows.OTCDepositID(w.ask.ID),
+		})
+		if err == nil {
+			_, err = s.RecordSubmission(w.t.Context(), a.ID, w.operator.SubmitCollection(w.t.Context(), a))
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// A flow that is begun anew knows every prompt of the earlier run, sends none a second time, and repeats a refused one as that run would
+// have.
+func TestOTCDepositBegunAnew(t *testing.T) {
+	t.Parallel()
+	busy := payer{refuse: "500.003.02", transient: true}
+	for name, c := range map[string]struct {
+		before  int
+		payers  []payer
+		prompts int // the operator's
+	}{
+		"before the first prompt":  {0, []payer{pays}, 1},
+		"after a prompt":           {1, []payer{pays}, 1},
+		"after a refused prompt":   {1, []payer{busy, pays}, 1},
+		"after a repeated prompt":  {2, []payer{busy, pays}, 1},
+		"while the prompt is open": {2, []payer{busy, {code: "0", after: 3 * time.Minute}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newMomoHarness(t, exchange.OTCByMomo, c.payers...)
+			w.began(c.before)
+			if d := w.row(); d.Detail != exchange.WaitPrompt {
+				t.Fatalf("it waits for %s", d.Detail)
+			}
+			w.audits(12 * time.Hour)
+			w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCAudited, exchange.WaitNothing)
+			w.wantCredited("1500")
+			if n := len(w.operator.submitted); n != c.prompts {
+				t.Errorf("%d prompts reached the phone", n)
+			}
+			for id, n := range w.operator.submitted {
+				if n != 1 {
+					t.Errorf("prompt %s was sent %d times", id, n)
+				}
+			}
+		})
+	}
+}
+
+// A merchant that declined is not prompted again by a flow that is begun anew.
+func TestOTCDepositBegunAnewAfterADecline(t *testing.T) {
+	t.Parallel()
+	w := newMomoHarness(t, exchange.OTCByMomo, payer{code: "1032", after: time.Millisecond}, pays)
+	w.began(1)
+	w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCExpired, exchange.DetailNoMoney)
+	if n := len(w.operator.submitted); n != 1 {
+		t.Errorf("%d prompts reached the phone", n)
 	}
 }
 
