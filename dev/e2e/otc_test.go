@@ -27,6 +27,8 @@ type otcDeposit struct {
 	Crypto    *string    `json:"usdt_amount"`
 	Transfer  *uuid.UUID `json:"transfer_id"`
 	Proof     *string    `json:"proof_url"`
+	Receipt   *string    `json:"momo_receipt_number"`
+	Value     *string    `json:"value_date"`
 	PayTo     *struct {
 		Reference string `json:"payment_reference"`
 	} `json:"pay_to"`
@@ -45,10 +47,12 @@ func TestDepositsAtTheDesk(t *testing.T) {
 	w.booksAgree(t)
 }
 
-// payIntoDesk opens a deposit of the vendor's by bank, with a draft or at once.
+// payIntoDesk opens a deposit of the vendor's, by bank unless another method is named, with a draft or at once.
 func (w *harness) payIntoDesk(t *testing.T, path string, in map[string]any) (d otcDeposit) {
 	t.Helper()
-	in["method"] = "bank"
+	if in["method"] == nil {
+		in["method"] = "bank"
+	}
 	if err := insist(t.Context(), w.as(t, demo.VendorEmail), path, uuid.NewString(), in, &d); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +196,7 @@ func (r *recorder) deposited(t *testing.T) {
 	w.rate(t)
 	for name, play := range map[string]func(*testing.T, *harness) otcDeposit{
 		"otc_deposit_shillings": depositedShillings, "otc_deposit_crypto": depositedForCrypto, "otc_deposit_rejected": rejectedDeposit,
-		"otc_deposit_given_up": givenUpDraft,
+		"otc_deposit_given_up": givenUpDraft, "otc_deposit_prompted": promptedDeposit, "otc_deposit_by_hand": depositByHand,
 	} {
 		if r.file(name) == "" {
 			continue

@@ -21,7 +21,7 @@ func (w *harness) retaken(t *testing.T) {
 	t.Helper()
 	for _, flow := range []string{
 		workflows.TypeOnRamp, workflows.TypeOffRamp, workflows.TypeMomoPayout, workflows.TypeLatePayment, workflows.TypeLatePayout,
-		workflows.TypeMoveFloat,
+		workflows.TypeMoveFloat, workflows.TypeOTCDeposit,
 	} {
 		for _, id := range w.allRunning(t, flow) {
 			w.hasten(t, id)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/dev/demo"
+	"kivuko/workflows"
 )
 
 // otcRows are those with deposits at the desk. The crypto comes on TRON.
@@ -14,6 +15,11 @@ func otcRows() []row {
 		{"OpenOTC/*/*", "flows", always(otcScenario{begin: otcOpened, end: otcOpenedOnce})},
 		{"StepOTC/*/*", "flows", always(otcScenario{begin: otcSettled, end: otcCreditedOnce})},
 		{"FollowTransfer/*/*", "flows", always(otcScenario{begin: otcTransferred, end: otcSoldOnce})},
+		{"CreditOTC/*/*", "flows", always(otcScenario{begin: otcPrompted, end: otcPromptedOnce})},
+		{"PromptPayer/SetCollectionDetail#1/*", "momo", always(otcScenario{begin: otcPrompted, end: otcPromptedOnce})},
+		{"AwaitPayer/*/*", "momo", always(otcScenario{begin: otcAwaited, end: otcPaidByHandOnce})},
+		{"StopAwaiting/*/*", "momo", always(otcScenario{begin: otcGivenUp, end: otcAwaitedNoLonger})},
+		{"TakeNamed/*/*", "momo", always(otcScenario{begin: otcNamed, end: otcNamedOnce})},
 	}
 }
 
@@ -83,4 +89,66 @@ func otcSoldOnce(t *testing.T, w *harness, tr *trial) {
 		t.Errorf("%d transfers pay one deposit: %v", n, err)
 	}
 	w.at(t, w.admin(t), d, "audit", nil)
+}
+
+// The shillings of the trials by mobile money.
+const (
+	promptedShillings = 160
+	byHandShillings   = 170
+	namedShillings    = 180
+)
+
+// otcPrompted opens a deposit whose merchant pays the prompt, while the process dies.
+func otcPrompted(t *testing.T, w *harness, tr *trial, arm func()) {
+	arm()
+	tr.background(t, w.as(t, demo.VendorEmail), otcPath, "deposit-"+tr.point, byMomo(promptedShillings, newPhone()), &tr.desk)
+}
+
+func otcPromptedOnce(t *testing.T, w *harness, tr *trial) {
+	d := w.creditedOnce(t, tr.desk.ID, promptedShillings)
+	if n := w.promptsFor(t, d); n != 1 {
+		t.Errorf("the merchant was prompted %d times", n)
+	}
+	w.at(t, w.admin(t), d, "audit", nil)
+}
+
+// otcAwaited opens a deposit that is paid to our number, while the process dies that waits for it.
+func otcAwaited(t *testing.T, w *harness, tr *trial, arm func()) {
+	arm()
+	tr.background(t, w.as(t, demo.VendorEmail), otcPath, "deposit-"+tr.point, byC2B(byHandShillings), &tr.desk)
+}
+
+func otcPaidByHandOnce(t *testing.T, w *harness, tr *trial) {
+	eventually(t, "the payment is awaited", func() error { return w.attemptIs(t, tr.desk, "accepted") })
+	w.paysByHand(t, tr.desk.Reference, byHandShillings)
+	w.readStatement(t)
+	w.at(t, w.admin(t), w.creditedOnce(t, tr.desk.ID, byHandShillings), "audit", nil)
+}
+
+// otcGivenUp gives a deposit up that could be paid to our number, while the process dies.
+func otcGivenUp(t *testing.T, w *harness, tr *trial, arm func()) {
+	tr.desk = w.payIntoDesk(t, otcPath, byC2B(byHandShillings))
+	eventually(t, "the payment is awaited", func() error { return w.attemptIs(t, tr.desk, "accepted") })
+	arm()
+	in := map[string]any{"reason": "crash trial"}
+	tr.background(t, w.as(t, demo.VendorEmail), otcPath+"/"+tr.desk.ID.String()+"/cancel", uuid.NewString(), in, &tr.desk)
+}
+
+func otcAwaitedNoLonger(t *testing.T, w *harness, tr *trial) {
+	eventually(t, "the payment is awaited no longer", func() error { return w.attemptIs(t, tr.desk, "failed") })
+	w.notCredited(t, w.depositIs(t, tr.desk.ID, "is given up", func(d otcDeposit) bool { return d.Status == "cancelled" }))
+}
+
+// otcNamed has an officer name a payment under another reference, while the process dies.
+func otcNamed(t *testing.T, w *harness, tr *trial, arm func()) {
+	tr.desk = w.payIntoDesk(t, otcPath, byC2B(namedShillings))
+	eventually(t, "the payment is awaited", func() error { return w.attemptIs(t, tr.desk, "accepted") })
+	stray := w.strayFor(t, namedShillings)
+	w.over(t, workflows.TypeReconcilePayments)
+	arm()
+	tr.background(t, w.as(t, demo.DeskEmail), matchPath(stray), uuid.NewString(), map[string]any{"otc_deposit_id": tr.desk.ID}, nil)
+}
+
+func otcNamedOnce(t *testing.T, w *harness, tr *trial) {
+	w.at(t, w.admin(t), w.creditedOnce(t, tr.desk.ID, namedShillings), "audit", nil)
 }
