@@ -39,7 +39,7 @@ func (d action) path() string {
 	switch {
 	case d.step.Kind == Transfer:
 		return "/api/v1/auth/transfers/" + d.id.String()
-	case d.step.Kind == Deposit:
+	case d.step.Kind.deposits():
 		return "/api/v1/auth/otc/deposits/" + d.id.String()
 	case d.step.Kind.withdraws():
 		return "/api/v1/auth/otc/withdrawals/" + d.id.String()
@@ -81,7 +81,7 @@ func (w *harness) do(ctx context.Context, s Step) action {
 		d.refused = w.transfer(ctx, &d)
 	case s.Kind.buys():
 		d.refused = w.purchase(ctx, &d)
-	case s.Kind == Deposit:
+	case s.Kind.deposits():
 		d.refused = w.deposit(ctx, &d)
 	case s.Kind.withdraws():
 		d.refused = w.withdrawal(ctx, &d)
@@ -140,11 +140,14 @@ func (w *harness) purchase(ctx context.Context, d *action) error {
 	return err
 }
 
-// cancel cancels an order as the user who opened it.
+// cancel cancels an order or a deposit as the user who opened it.
 func (w *harness) cancel(ctx context.Context, d action) error {
-	key := newKey()
+	key, in := newKey(), map[string]any{}
+	if d.step.Kind.deposits() {
+		in["reason"] = "it can't be paid now"
+	}
 	return w.insist(ctx, d.email, func(ctx context.Context, c *client.Client) error {
-		return c.Post(ctx, d.path()+"/cancel", key, nil, nil)
+		return c.Post(ctx, d.path()+"/cancel", key, in, nil)
 	})
 }
 

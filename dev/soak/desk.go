@@ -2,11 +2,14 @@ package soak
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
+	temporal "go.temporal.io/sdk/client"
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
@@ -17,7 +20,12 @@ import (
 // The desk: deposits and withdrawals of a merchant, whom the staff serves.
 
 // atDesk reports whether an action of the kind is a merchant's at the desk.
-func (k Kind) atDesk() bool { return k == Deposit || k.withdraws() }
+func (k Kind) atDesk() bool { return k.deposits() || k.withdraws() }
+
+func (k Kind) deposits() bool { return k == Deposit || k.byMomo() }
+
+// byMomo reports whether the money of a deposit comes by mobile money, so that no officer has to confirm it.
+func (k Kind) byMomo() bool { return k == Prompted || k == ByHand }
 
 func (k Kind) withdraws() bool { return k == Withdrawal || k == Purchased }
 
@@ -45,14 +53,42 @@ func (w *harness) makes(ctx context.Context, path string, in map[string]any) (uu
 	return made.ID, err
 }
 
-// deposit announces shillings that the merchant pays at the bank: to have them, or for crypto.
+// deposit announces shillings that the merchant pays at the bank or by mobile money: to have them, or for crypto.
 func (w *harness) deposit(ctx context.Context, d *action) error {
 	d.email = demo.VendorEmail
 	in := map[string]any{"method": exchange.OTCByBank, "requested_asset": money.KES, "fiat_amount": d.inShillings()}
 	if d.step.Inside {
 		in["requested_asset"], in["requested_network"] = money.USDT, d.node.Network
 	}
-	return w.opens(ctx, d, "otc/deposits", in)
+	switch d.step.Kind {
+	case Prompted:
+		in["method"], in["momo_phone_number"] = exchange.OTCByMomo, d.phone
+	case ByHand:
+		in["method"] = exchange.OTCByC2B
+	}
+	if err := w.opens(ctx, d, "otc/deposits", in); err != nil || d.step.Kind != ByHand {
+		return err
+	}
+	return w.paysByHand(ctx, *d)
+}
+
+// paysByHand has the merchant pay a deposit to our number, once. The operator may reject it while we don't answer.
+func (w *harness) paysByHand(ctx context.Context, d action) error {
+	o, err := w.read(ctx, d)
+	if err != nil {
+		return err
+	}
+	amount, err := shillings(d.inShillings())
+	if err != nil {
+		return err
+	}
+	in := map[string]any{"phone": d.phone, "reference": o.Reference, "amount": amount}
+	return until(ctx, time.Minute, func() error { return w.operator(ctx, http.MethodPost, "/control/pay", in, nil) })
+}
+
+// readList has the operator's list read, which alone proves a payment to our number. The product does so every half an hour.
+func (w *harness) readList(ctx context.Context) error {
+	return w.temporal.ScheduleClient().GetHandle(ctx, "reconcile-payments").Trigger(ctx, temporal.ScheduleTriggerOptions{})
 }
 
 // withdrawal takes shillings out to a phone or a bank, sells crypto of the merchant's to a phone, or buys crypto.
@@ -151,6 +187,9 @@ func (o *office) review(ctx context.Context, d action, now object) error {
 	}
 	switch exchange.OTCStatus(now.Status) {
 	case exchange.OTCPending:
+		if d.step.Kind.byMomo() {
+			return nil // the operator proves it
+		}
 		if now.Line == nil {
 			if err := o.pays(d.id, "-"+d.inShillings()); err != nil {
 				return err

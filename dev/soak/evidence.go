@@ -85,6 +85,8 @@ func (e evidence) verdict() []string {
 	}
 	switch k := e.action.step.Kind; {
 	case k == Deposit:
+	case k.byMomo():
+		e.judgeDeposit(say)
 	case k == Transfer, k == Purchased:
 		e.judgeArrival(say)
 	case k == Withdrawal:
@@ -127,6 +129,26 @@ func (e evidence) judgeArrival(say sayer) {
 		say("it is completed, and no crypto came")
 	case !e.completed() && n > 0:
 		say("it is %s, and the crypto came", e.status)
+	}
+}
+
+// judgeDeposit checks that the merchant has paid once if the deposit is credited, and otherwise nothing that nobody looks for.
+func (e evidence) judgeDeposit(say sayer) {
+	credited := e.status == string(exchange.OTCAudited)
+	for _, paid := range e.collected {
+		if paid != e.price {
+			say("%d shillings came, not %d", paid, e.price)
+		}
+	}
+	switch n := len(e.collected); {
+	case n > 1:
+		say("it was paid %d times", n)
+	case credited && n == 0:
+		say("it is %s, and nothing came", e.status)
+	case !credited && n > 0 && len(e.why) == 0 && !e.watched && inShillings(e.kept)+total(e.paidOut) != e.price:
+		say("it is %s, and %v came", e.status, e.collected)
+	case credited && e.unbooked > 0:
+		say("it is %s, and its money is not booked", e.status)
 	}
 }
 

@@ -130,7 +130,9 @@ func (w *harness) gather(ctx context.Context, d action, e ending, b sandbox.Book
 			return f, err
 		}
 	}
-	if d.step.Kind == Withdrawal {
+	if d.step.Kind.byMomo() {
+		o.Crypto = d.amount.String()
+	} else if d.step.Kind == Withdrawal {
 		o.Fiat, o.Crypto = o.Payout, d.amount.String()
 	} else if d.step.Kind == Transfer || d.step.Kind.atDesk() {
 		return f, nil // invariants.Check compares what a deposit brought with what was booked
@@ -223,10 +225,14 @@ func (w *harness) decisions(ctx context.Context, d action, f *evidence) error {
 			Receipt *string `json:"receipt"`
 		} `json:"refunds"`
 	}
-	query := fmt.Sprintf("?page_id=1&page_size=%d&order_id=%s", listed, d.id)
+	object := "order_id"
+	if d.step.Kind.byMomo() {
+		object = "otc_deposit_id"
+	}
+	query := fmt.Sprintf("?page_id=1&page_size=%d&%s=%s", listed, object, d.id)
 	err := w.insist(ctx, stack.AdminEmail, func(ctx context.Context, c *client.Client) error {
-		if err := c.Get(ctx, "/api/v1/auth/payment-exceptions"+query, &page); err != nil {
-			return err
+		if err := c.Get(ctx, "/api/v1/auth/payment-exceptions"+query, &page); err != nil || d.step.Kind.byMomo() {
+			return err // refunds of deposits are not of crypto
 		}
 		return c.Get(ctx, "/api/v1/auth/refunds"+query, &back)
 	})

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -126,9 +127,13 @@ type exception struct {
 	Kind    string     `json:"kind"`
 	Status  string     `json:"status"`
 	OrderID *uuid.UUID `json:"order_id"`
+	Deposit *uuid.UUID `json:"otc_deposit_id"`
 	Asset   string     `json:"asset"`
 	Amount  string     `json:"amount"`
 }
+
+// of is what the money was for; nil if nothing is known of it.
+func (x exception) of() *uuid.UUID { return cmp.Or(x.OrderID, x.Deposit) }
 
 const listed = 100
 

@@ -196,10 +196,10 @@ func (o *office) exceptions(ctx context.Context) error {
 		return err
 	}
 	for _, x := range all {
-		if x.OrderID == nil || !o.due(x.ID.String()) {
+		if x.of() == nil || !o.due(x.ID.String()) {
 			continue
 		}
-		d, known := o.actionOf(*x.OrderID)
+		d, known := o.actionOf(*x.of())
 		if !known || !slices.Contains([]string{"late", "duplicate", "wrong_asset"}, x.Kind) {
 			continue
 		}

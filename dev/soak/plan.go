@@ -35,6 +35,8 @@ const (
 	TreasurySale  Kind = "sale to the treasury"
 	Transfer      Kind = "transfer"
 	Deposit       Kind = "deposit at the desk"
+	Prompted      Kind = "deposit by a prompt"
+	ByHand        Kind = "deposit to our number"
 	Withdrawal    Kind = "withdrawal"
 	Purchased     Kind = "withdrawal as crypto"
 	Trouble       Kind = "trouble"
@@ -177,6 +179,8 @@ var shares = []struct {
 	{TreasurySale, 2},
 	{Transfer, 4},
 	{Deposit, 3},
+	{Prompted, 2},
+	{ByHand, 1},
 	{Withdrawal, 3},
 	{Purchased, 1},
 }
@@ -212,7 +216,7 @@ func Plan(seed uint64, length time.Duration, networks int) []Step {
 			s.Inside = inside
 		case s.Kind == Withdrawal:
 			s.Inside, s.Bank = inside, bank && !inside // only shillings of the merchant's are paid at a bank
-		case s.Kind == Purchased:
+		case s.Kind == Purchased, s.Kind.byMomo():
 		case s.Kind.buys():
 			s.bought(bad, in, gives)
 		default:

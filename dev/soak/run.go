@@ -202,6 +202,9 @@ func (w *harness) look(ctx context.Context, o *office, e *ending, after time.Dur
 		if e.asked[d.id] = d.step.Kind.buys() && now.Detail == exchange.WaitOutcome && after > unsaid; e.asked[d.id] {
 			continue
 		}
+		if d.step.Kind == ByHand && now.Status == string(exchange.OTCPending) {
+			_ = w.readList(ctx) // read again at the next look
+		}
 		if !now.over() {
 			if !slices.ContainsFunc(e.parked, func(p waiting) bool { return p.ObjectID != nil && *p.ObjectID == d.id }) {
 				e.open = append(e.open, fmt.Sprintf("%s is %s (%s)", d.name(), now.Status, now.Detail))
@@ -224,8 +227,8 @@ func (w *harness) look(ctx context.Context, o *office, e *ending, after time.Dur
 	}
 	undecided, err := o.openExceptions(ctx)
 	for _, x := range undecided {
-		if x.OrderID != nil && slices.ContainsFunc(e.parked, func(p waiting) bool { return p.ObjectID != nil && *p.ObjectID == *x.OrderID }) {
-			continue // the order's flow waits for it
+		if x.of() != nil && slices.ContainsFunc(e.parked, func(p waiting) bool { return p.ObjectID != nil && *p.ObjectID == *x.of() }) {
+			continue // its flow waits for it
 		}
 		e.open = append(e.open, fmt.Sprintf("the exception %s has no decision: %s %s, %s", x.ID, x.Amount, x.Asset, x.Kind))
 	}
@@ -234,7 +237,7 @@ func (w *harness) look(ctx context.Context, o *office, e *ending, after time.Dur
 
 // giveUp cancels an order without a payment, as its customer would. The flow decides whether that is still possible.
 func (w *harness) giveUp(ctx context.Context, d action, o object, after time.Duration) {
-	if d.step.Kind != Transfer && !d.step.Kind.atDesk() && o.Status == "pending" && after >= givenUp {
+	if d.step.Kind != Transfer && (!d.step.Kind.atDesk() || d.step.Kind == Prompted) && o.Status == "pending" && after >= givenUp {
 		_ = w.cancel(ctx, d)
 	}
 }
