@@ -149,8 +149,9 @@ func (f *latePayment) settle(ctx workflow.Context) string {
 		return LateRefunded
 	}
 	of, another := f.in.another()
-	if of.Type == exchange.MomoDeposit && f.found.Exception != uuid.Nil {
-		return LateAccounted // officers decide about the exception; the deposit has no order whose refund could be paid
+	over := exchange.OTCMachine.Terminal(exchange.OTCStatus(f.found.Order.Status))
+	if of.Type == exchange.MomoDeposit && (over || f.found.Exception != uuid.Nil) {
+		return LateAccounted // its flow has ended, or officers decide: the deposit has no order whose refund could be paid
 	}
 	if f.found.Exception == uuid.Nil && (another || f.found.Order.Status == exchange.OrderProcessing) {
 		f.wakeHome(ctx)

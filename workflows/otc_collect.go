@@ -302,10 +302,25 @@ func (f *otcDeposit) leave(ctx workflow.Context) {
 	refs := c.callbacks
 	c.callbacks = nil
 	for _, ref := range refs {
-		if ref.AttemptID != uuid.Nil && ref.AttemptID != c.paidBy {
+		if ref.AttemptID != uuid.Nil && !f.paidBy(ctx, ref.AttemptID) {
 			f.watch(ctx, ref.AttemptID)
 		}
 	}
+}
+
+// paidBy reports whether an attempt brought the deposit's money, which is never late. Its watch would wake this flow, which would watch it
+// again. A run that was begun anew does not know it, nor does one whose officers named the payment.
+func (f *otcDeposit) paidBy(ctx workflow.Context, attempt uuid.UUID) bool {
+	c := &f.paying
+	if attempt == c.paidBy {
+		return true
+	}
+	now, err := step(ctx, look, "Check what the prompt brought", momo.ConfirmPayment, activities.ConfirmInput{AttemptID: attempt})
+	if err != nil || now.State != activities.PaymentPaid || now.Exception != uuid.Nil {
+		return false
+	}
+	c.paidBy = attempt
+	return true
 }
 
 // watch starts the watch over an attempt that may bring late money; one that runs looks by itself.

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -240,5 +243,69 @@ func depositRehearsals() map[workflows.Reason]rehearsal {
 			c.await(t, w.env, w.signs, workflows.OTCDepositID(w.ask.ID), func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
 			w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCExpired, exchange.DetailNoMoney)
 		}},
+	}
+}
+
+// A payment that an officer names while a prompt is open is the deposit's money. The watch over that prompt ends, and is not begun again.
+func TestAPaymentIsNamedBesideAnOpenPrompt(t *testing.T) {
+	t.Parallel()
+	w := newMomoHarness(t, exchange.OTCByMomo, payer{code: "1037", after: 3 * time.Hour, silent: true})
+	watches := 0
+	w.env.SetOnChildWorkflowStartedListener(func(*workflow.Info, workflow.Context, converter.EncodedValues) {
+		if watches++; watches == 20 {
+			t.Fatal("the prompt is watched again and again")
+		}
+	})
+	w.at(5*time.Minute, func() {
+		o := storetest.Paid(t, money.Must(money.KES, "1500"))
+		o.Reference, o.At = "MISTAKE", w.env.Now()
+		for _, source := range []exchange.EvidenceSource{exchange.SourceConfirmation, exchange.SourceStatement} {
+			o.Source = source
+			taken, err := w.store.Store.TakeReceipt(t.Context(), o)
+			if err != nil {
+				t.Error(err)
+			}
+			if source == exchange.SourceStatement {
+				w.step("match", exchange.IntendOTCMatch, exchange.OTCStep{PaymentID: taken.Payment.ID}, w.desk)
+			}
+		}
+	})
+	w.audits(12 * time.Hour)
+	w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCAudited, exchange.WaitNothing)
+	w.wantCredited("1500")
+	if watches > 2 {
+		t.Errorf("%d watches began", watches)
+	}
+}
+
+// A notice that comes once more when the deposit was audited starts a watch, which ends by itself.
+func TestANoticeOfAnAuditedDeposit(t *testing.T) {
+	t.Parallel()
+	w := newMomoHarness(t, exchange.OTCByMomo)
+	ctx, s, of := t.Context(), w.store.Store, exchange.DepositObject(w.ask.ID)
+	if _, err := storetest.OpenOTC(ctx, s, exchange.IntendOTCOpen, w.ask, w.merchant); err != nil {
+		t.Fatal(err)
+	}
+	a, _, err := s.BeginCollection(ctx, of, exchange.PaymentAttempt{
+		ID: activities.CollectionID(w.ask.ID, 1), Provider: "daraja", CallbackToken: "token", WorkflowID: workflows.OTCDepositID(w.ask.ID),
+	})
+	if err == nil {
+		_, err = s.AcceptPayment(ctx, a.ID, storetest.Paid(t, w.ask.Fiat), time.Time{})
+	}
+	if err == nil {
+		_, err = s.CreditOTC(ctx, w.ask.ID)
+	}
+	if err == nil {
+		_, err = storetest.StepOTC(ctx, s, exchange.IntendOTCAudit, w.ask.ID, exchange.OTCStep{}, w.auditor)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.at(time.Hour, func() { t.Fatal("the watch waits for a flow that has ended") })
+	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.LatePaymentID(a.ID), TaskQueue: workflows.QueueFlows})
+	w.env.ExecuteWorkflow(workflows.LatePayment, workflows.LatePaymentInput{AttemptID: a.ID, Object: of})
+	var r workflows.LatePaymentResult
+	if err := w.env.GetWorkflowResult(&r); err != nil || r.Outcome != workflows.LateAccounted {
+		t.Errorf("the watch ended with %+v, %v", r, err)
 	}
 }
