@@ -111,8 +111,13 @@ FROM refunds f JOIN payment_exceptions x ON x.id = f.exception_id CROSS JOIN LAT
     WHERE e.object_type = 'refund' AND e.object_id = f.id AND a.kind = 'bank') c
 WHERE f.rail = 'bank' AND NOT (c.refunds <= 1 AND CASE f.status WHEN 'completed' THEN c.times = 1 AND c.paid = x.amount AND x.status = 'refunded' ELSE c.times = 0 END)`
 
+// Queryer is a database, or a transaction of one.
+type Queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
 // Broken lists the places where a rule is broken.
-func (r Rule) Broken(ctx context.Context, db *sql.DB) ([]string, error) {
+func (r Rule) Broken(ctx context.Context, db Queryer) ([]string, error) {
 	rows, err := db.QueryContext(ctx, r.Query)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,241 @@
+package invariants_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/invariants"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+func kes(amount string) money.Amount { return money.Must(money.KES, amount) }
+
+// desk is a store with a merchant that has shillings, and with the staff that serves it.
+type desk struct {
+	s                                         *store.Store
+	merchant, officer, treasury, other, admin exchange.Principal
+}
+
+func newDesk(t *testing.T) desk {
+	t.Helper()
+	s := storetest.New(t)
+	who := func(r exchange.Role) exchange.Principal { return storetest.PrincipalOf(storetest.User(t, s, r)) }
+	d := desk{s, who(exchange.RoleVendor), who(exchange.RoleOTCOfficer), who(exchange.RoleTreasury), who(exchange.RoleTreasury), who(exchange.RoleAdmin)}
+	storetest.Patch(t, s, store.LimitPatch{
+		Roles: map[exchange.Role]exchange.SpendingLimits{exchange.RoleVendor: {}},
+		Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{exchange.ApproveTransfer: {OneAbove: kes("500000"), TwoAbove: kes("1000000")}},
+	})
+	storetest.Shillings(t, s, d.merchant.UserID, kes("10000"))
+	storetest.Float(t, s, kes("10000"))
+	return d
+}
+
+func (d desk) step(t *testing.T, kind exchange.IntentKind, o exchange.OTCDeposit, step exchange.OTCStep, by exchange.Principal) exchange.OTCDeposit {
+	t.Helper()
+	o, err := storetest.StepOTC(t.Context(), d.s, kind, o.ID, step, by)
+	if err != nil {
+		t.Fatalf("%s: %v", kind, err)
+	}
+	return o
+}
+
+func (d desk) open(t *testing.T, method exchange.OTCMethod, amount string) exchange.OTCDeposit {
+	t.Helper()
+	o, err := storetest.OpenOTC(t.Context(), d.s, exchange.IntendOTCOpen, exchange.OTCRequest{
+		ID: storetest.NewID(t), Method: method, Fiat: kes(amount), Asset: money.KES,
+	}, d.merchant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// atBank is a credited deposit whose money a bank's statement shows.
+func (d desk) atBank(t *testing.T) exchange.OTCDeposit {
+	t.Helper()
+	bank := storetest.BankAccount(t, d.s)
+	o := d.open(t, exchange.OTCByBank, "500")
+	l := storetest.Line(t, "FT1", kes("500"))
+	l.Reference, l.ValueDate = o.Reference, exchange.DateOf(time.Now())
+	l.BookedOn = l.ValueDate
+	storetest.Statement(t, d.s, bank, l)
+	o = d.step(t, exchange.IntendOTCClaim, o, exchange.OTCStep{}, d.officer)
+	o = d.step(t, exchange.IntendOTCConfirm, o, exchange.OTCStep{Received: o.Received, ValueDate: o.ValueDate, LineID: o.LineID}, d.officer)
+	return d.step(t, exchange.IntendOTCSettle, o, exchange.OTCStep{}, d.treasury)
+}
+
+// byHand is a credited deposit that was paid to our number.
+func (d desk) byHand(t *testing.T) exchange.OTCDeposit {
+	t.Helper()
+	ctx, o := t.Context(), d.open(t, exchange.OTCByC2B, "700")
+	a, _, err := d.s.BeginCollection(ctx, exchange.DepositObject(o.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", WorkflowID: "otc-deposit:x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	paid := storetest.Paid(t, kes("700"))
+	paid.Reference, paid.At, paid.Source = o.Reference, time.Now(), exchange.SourceStatement
+	if _, err := d.s.AcceptPayment(ctx, a.ID, storetest.Listed(t, d.s, paid), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if o, err = d.s.CreditOTC(ctx, o.ID); err != nil || o.Status != exchange.OTCCredited {
+		t.Fatalf("%s, %v", o.Status, err)
+	}
+	return o
+}
+
+func (d desk) withdrawal(t *testing.T, to exchange.Destination) exchange.Withdrawal {
+	t.Helper()
+	w, err := storetest.OpenWithdrawal(t.Context(), d.s, exchange.WithdrawalRequest{
+		ID: storetest.NewID(t), DestinationID: to.ID, Source: money.KES, Payout: money.KES, Amount: kes("300"),
+	}, d.merchant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// toPhone is a completed withdrawal to a phone, and one that its merchant gave up.
+func (d desk) toPhone(t *testing.T) (paid, cancelled exchange.Withdrawal) {
+	t.Helper()
+	ctx := t.Context()
+	to := storetest.Destination(t, d.s, exchange.Destination{Kind: exchange.DestinationPhone, Phone: storetest.NewPhone()}, d.merchant)
+	paid, cancelled = d.withdrawal(t, to), d.withdrawal(t, to)
+	for _, w := range []exchange.Withdrawal{paid, cancelled} {
+		if _, err := d.s.AdvanceWithdrawal(ctx, w.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := storetest.StepWithdrawal(ctx, d.s, exchange.IntendWithdrawalCancel, cancelled.ID, exchange.WithdrawalStep{}, d.merchant); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := storetest.DecideWithdrawal(ctx, d.s, paid, exchange.Approve, d.admin); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := storetest.StepWithdrawal(ctx, d.s, exchange.IntendWithdrawalExecute, paid.ID, exchange.WithdrawalStep{}, d.treasury); err != nil {
+		t.Fatal(err)
+	}
+	of := exchange.WithdrawalObject(paid.ID)
+	a, err := d.s.BeginPayout(ctx, of, exchange.PaymentAttempt{ID: uuid.New(), Provider: "daraja", CallbackToken: uuid.NewString(), WorkflowID: "momo-payout:x"})
+	if err == nil {
+		_, err = d.s.CompletePayout(ctx, of, a.ID, exchange.Observation{State: exchange.SeenSucceeded, Amount: a.Amount, Receipt: storetest.Receipt(t)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paid, cancelled
+}
+
+// copied inserts the rows of a table again that a condition selects, with other values in some columns.
+func (d desk) copied(t *testing.T, table, condition, others string) string {
+	t.Helper()
+	var columns string
+	err := storetest.Owner(t, d.s).QueryRowContext(t.Context(), `SELECT string_agg(column_name, ', ') FROM information_schema.columns
+		WHERE table_name = $1 AND is_generated = 'NEVER' AND is_identity = 'NO'`, table).Scan(&columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return `INSERT INTO ` + table + ` (` + columns + `) SELECT ` + columns + ` FROM (SELECT (jsonb_populate_record(r, jsonb_build_object(` + others + `))).* FROM ` + table + ` r WHERE ` + condition + `) c`
+}
+
+// unguarded drops the constraints of the tables that the tests change. The primary keys stay.
+const unguarded = `SET LOCAL session_replication_role = replica;
+DO $$ DECLARE d text; BEGIN
+	FOR d IN SELECT format('ALTER TABLE %s DROP CONSTRAINT %I CASCADE', conrelid::regclass, conname) FROM pg_constraint WHERE contype IN ('c', 'u')
+			AND conrelid IN ('bank_lines'::regclass, 'collections'::regclass, 'otc_deposits'::regclass, 'otc_withdrawals'::regclass, 'payment_attempts'::regclass)
+		UNION ALL SELECT format('DROP INDEX %s', i.indexrelid::regclass) FROM pg_index i WHERE i.indisunique
+			AND i.indrelid IN ('bank_lines'::regclass, 'collections'::regclass, 'payment_attempts'::regclass) AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid)
+	LOOP EXECUTE d; END LOOP;
+END $$`
+
+// breakage is a change of the database that none of its guards would let through.
+type breakage struct {
+	change string // of the object
+	object uuid.UUID
+	says   string // by the rule
+}
+
+// breaks makes each change alone, past the database's guards, and checks that the rule names it.
+func (d desk) breaks(t *testing.T, words string, all map[string]breakage) {
+	t.Helper()
+	var rule invariants.Rule
+	for _, r := range invariants.Rules() {
+		if strings.Contains(r.Words, words) {
+			rule = r
+		}
+	}
+	db := storetest.Owner(t, d.s)
+	if err := invariants.Check(t.Context(), db); err != nil {
+		t.Fatalf("nothing is broken yet: %v", err)
+	}
+	for name, b := range all {
+		t.Run(name, func(t *testing.T) {
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback() }()
+			if _, err := tx.ExecContext(t.Context(), unguarded); err != nil {
+				t.Fatal(err)
+			}
+			changed, err := tx.ExecContext(t.Context(), b.change, b.object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := changed.RowsAffected(); err != nil || n == 0 {
+				t.Fatalf("it changes %d rows, %v", n, err)
+			}
+			broken, err := rule.Broken(t.Context(), tx)
+			if err != nil || len(broken) != 1 || !strings.Contains(broken[0], b.object.String()) || !strings.Contains(broken[0], b.says) {
+				t.Errorf("the rule says %q, %v, want %q", broken, err, b.says)
+			}
+		})
+	}
+}
+
+// flown are the lines by which money of a deposit left the flight.
+const flown = `id IN (SELECT l.id FROM ledger_lines l JOIN ledger_entries e ON e.id = l.entry_id JOIN ledger_accounts a ON a.id = l.account_id
+	WHERE e.object_id = $1 AND a.kind = 'orders_in_flight' AND l.amount > 0)`
+
+// What a credited deposit came by, and where it went, is counted.
+func TestDepositsAreCounted(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	bank, hand := d.atBank(t).ID, d.byHand(t).ID
+	d.breaks(t, "deposit", map[string]breakage{
+		"the line is of another amount": {`UPDATE bank_lines SET amount = amount + 1 WHERE object_id = $1`, bank, "came by 0 lines"},
+		"the line is not matched":       {`UPDATE bank_lines SET status = 'unmatched' WHERE object_id = $1`, bank, "came by 0 lines"},
+		"a second line": {
+			d.copied(t, "bank_lines", "object_id = $1", `'id', gen_random_uuid(), 'bank_reference', 'FT2'`), bank, "came by 2 lines",
+		},
+		"no receipt":                  {`DELETE FROM collections WHERE object_id = $1`, hand, "0 receipts"},
+		"a receipt of another amount": {`UPDATE collections SET amount = amount - 1 WHERE object_id = $1`, hand, "0 receipts"},
+		"a late receipt":              {`UPDATE collections SET kind = 'late' WHERE object_id = $1`, hand, "0 receipts"},
+		"a second receipt":            {d.copied(t, "collections", "object_id = $1", `'receipt', 'UKLSECOND1'`), hand, "2 receipts"},
+		"booked twice":                {d.copied(t, "ledger_lines", flown, `'amount', r.amount`), hand, "of which 1400"},
+		"booked less":                 {`UPDATE ledger_lines SET amount = amount - 1 WHERE ` + flown, bank, "of which 499"},
+		"not booked":                  {`DELETE FROM ledger_lines WHERE ` + flown, hand, "of which 0"},
+		"crypto was never sent":       {`UPDATE otc_deposits SET asset = 'USDT' WHERE id = $1`, hand, "and 0 transfers"},
+		"more was received":           {`UPDATE otc_deposits SET received_amount = 701 WHERE id = $1`, hand, "of 701"},
+	})
+}
+
+// What left for a withdrawal is counted.
+func TestWithdrawalsAreCounted(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	paid, cancelled := d.toPhone(t)
+	again := d.copied(t, "payment_attempts", "object_id = '"+paid.ID.String()+"' AND $1::uuid IS NOT NULL", `'id', gen_random_uuid(), 'receipt', 'UKLSECOND1', 'object_id', $1::uuid`)
+	d.breaks(t, "withdrawal", map[string]breakage{
+		"paid twice":                    {again, paid.ID, "2 times 600"},
+		"paid although it was given up": {again, cancelled.ID, "is cancelled"},
+		"paid less":                     {`UPDATE payment_attempts SET amount = amount - 1 WHERE object_id = $1`, paid.ID, "1 times 299"},
+		"not paid":                      {`UPDATE payment_attempts SET status = 'failed' WHERE object_id = $1`, paid.ID, "0 times 0"},
+		"crypto that never came":        {`UPDATE otc_withdrawals SET source_asset = 'USDT', source_amount = 3 WHERE id = $1`, paid.ID, "0 came"},
+	})
+}
