@@ -21,7 +21,8 @@ ALTER TABLE otc_deposits
     ADD COLUMN automatic_at timestamptz,
     ADD CONSTRAINT otc_deposits_automatic CHECK (automatic_at IS NULL OR (method IN ('momo', 'c2b') AND received_at IS NOT NULL));
 CREATE INDEX otc_deposits_automatic_idx ON otc_deposits (merchant_id, automatic_at) WHERE automatic_at IS NOT NULL;
-CALL set_once('otc_deposits', 'automatic_at');
+CALL set_once('otc_deposits', 'received_amount, value_date, received_at, statement_line_id, bank_reference, submitted_at, credited_at, audited_by, audited_at, rejected_by, rejected_at, '
+    'momo_receipt, automatic_at'); -- in the place of the list of before
 
 -- Officers name the payment to our number that is a deposit's money although it came under another reference.
 ALTER TABLE otc_deposits
