@@ -61,7 +61,7 @@ func declinedDeposit(t *testing.T, w *harness) {
 	w.notCredited(t, d)
 }
 
-// depositByHand is paid to our number under its reference, which the operator's list proves.
+// depositByHand is paid to our number under its reference, which the operator's notice and its list prove.
 func depositByHand(t *testing.T, w *harness) otcDeposit {
 	const shillings = 1300
 	d := w.payIntoDesk(t, otcPath, byC2B(shillings))
@@ -143,10 +143,14 @@ func (w *harness) paysByHand(t *testing.T, reference string, shillings int64) (r
 	return out.Receipt
 }
 
-// strayFor makes a payment under a reference that is nobody's, and returns its id when the operator's list has shown it.
+// strayFor has the merchant pay under a reference that is nobody's, and returns the payment's id when the operator's list has shown it.
 func (w *harness) strayFor(t *testing.T, shillings int64) uuid.UUID {
 	t.Helper()
-	receipt := w.payWithoutOrder(t, shillings)
+	merchant, err := w.store.UserByEmail(t.Context(), demo.VendorEmail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipt := w.payWithoutOrderFrom(t, merchant.PhoneNumber.Digits(), shillings)
 	w.readStatement(t)
 	w.setAside(t, receipt, shillings)
 	var page struct {

@@ -68,7 +68,11 @@ func TestStatementIsHeldAgainstTheBooks(t *testing.T) {
 // payWithoutOrder pays to our number without an order. The operator sends no callback; only its statement has the payment.
 func (w *harness) payWithoutOrder(t *testing.T, shillings int64) (receipt string) {
 	t.Helper()
-	phone := newPhone()
+	return w.payWithoutOrderFrom(t, newPhone(), shillings)
+}
+
+func (w *harness) payWithoutOrderFrom(t *testing.T, phone string, shillings int64) (receipt string) {
+	t.Helper()
 	w.fault(t, "confirmation_lost", "c2b", phone)
 	var out struct {
 		Receipt string `json:"receipt"`

@@ -86,7 +86,7 @@ func (w *harness) paysByHand(ctx context.Context, d action) error {
 	return until(ctx, time.Minute, func() error { return w.operator(ctx, http.MethodPost, "/control/pay", in, nil) })
 }
 
-// readList has the operator's list read, which alone proves a payment to our number. The product does so every half an hour.
+// readList has the operator's list read, without which a payment to our number is not proven. The product does so every half an hour.
 func (w *harness) readList(ctx context.Context) error {
 	return w.temporal.ScheduleClient().GetHandle(ctx, "reconcile-payments").Trigger(ctx, temporal.ScheduleTriggerOptions{})
 }

@@ -122,7 +122,7 @@ func (w *harness) house() (err error) {
 func (w *harness) fill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	if err := w.stack.Up(ctx, slices.Concat(stack.Infrastructure(), stack.Prepare(), stack.Product())); err != nil {
+	if err := w.stack.Up(ctx, slices.Concat(stack.Infrastructure(), stack.Prepare(), stack.Product(), stack.Notices())); err != nil {
 		return err
 	}
 	a := w.stack.Addresses

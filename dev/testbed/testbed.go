@@ -174,7 +174,7 @@ func Build(ctx context.Context, dir, out string, flags ...string) error {
 
 // fill starts the stack, seeds it and opens the clients.
 func (s *Testbed) fill(ctx context.Context) error {
-	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product()} {
+	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product(), stack.Notices()} {
 		if err := s.Stack.Up(ctx, part); err != nil {
 			return err
 		}
