@@ -60,8 +60,9 @@ func patiently(ctx context.Context, what string, look func() (bool, error)) erro
 	}
 }
 
-// ForFees gives a wallet's native coins to the house, because only the house's coins pay network fees. They are
-// debited to the wallet's owner, to whom a deposit from outside is owed.
+// ForFees gives a wallet's native coins to the house, because only the house's coins pay network fees: tests and benchmarks whose payments
+// should need no gas from the house do so. Nothing else books it. They are debited to the wallet's owner, to whom a deposit from outside
+// is owed.
 func ForFees(ctx context.Context, db *store.Store, w exchange.Wallet) error {
 	coin := w.Network.NativeCoin()
 	owner := exchange.Owned(exchange.AccWalletBalance, w.ID, coin)
@@ -71,7 +72,7 @@ func ForFees(ctx context.Context, db *store.Store, w exchange.Wallet) error {
 	}
 	m := owed.Available()
 	return db.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{
-		Key: "seed:fees:" + uuid.NewString(), Kind: "seed.fees", ObjectType: "wallet", ObjectID: w.ID,
+		Key: "test:fees:" + uuid.NewString(), Kind: "test.fees", ObjectType: "wallet", ObjectID: w.ID,
 		Lines: []exchange.Line{exchange.Debit(owner, m), exchange.Credit(exchange.House(exchange.AccCapital, coin), m)},
 	}}})
 }

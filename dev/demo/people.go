@@ -22,7 +22,7 @@ const (
 	SecondEmail   = "juma@kivuko.example"
 	ThirdEmail    = "zawadi@kivuko.example"
 	VendorEmail   = "baraka@kivuko.example"
-	// ExhaustedVendorEmail has no coin for fees on Ethereum, so that its payments need the house's gas.
+	// ExhaustedVendorEmail has no coin for fees on Ethereum in tests either, so that its payments need the house's gas.
 	ExhaustedVendorEmail = "simba@kivuko.example"
 	TreasuryEmail        = "njeri@kivuko.example"
 	SecondTreasuryEmail  = "otieno@kivuko.example"

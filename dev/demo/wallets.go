@@ -14,8 +14,6 @@ import (
 const (
 	vendorUSDT = "5000"
 	vendorUSDC = "3000"
-	vendorTRX  = "2000"
-	vendorETH  = "5"
 	gasTRX     = "50000"
 	gasETH     = "100"
 	gasSOL     = "1000"
@@ -50,7 +48,7 @@ func (s *seeder) network(ctx context.Context, n Node) error {
 			return fmt.Errorf("wallet of %s: %w", p.Email, err)
 		}
 		if p.Role == "vendor" {
-			funds = append(funds, fundsOf(p, w)...)
+			funds = append(funds, fundsOf(w)...)
 		}
 	}
 	if err := s.fund(ctx, n, funds); err != nil {
@@ -64,15 +62,9 @@ func (s *seeder) network(ctx context.Context, n Node) error {
 	return s.offers(ctx, n.Network)
 }
 
-// fundsOf returns the deposits to a vendor's wallet. On Solana the house pays the fees, and one vendor has no ether.
-func fundsOf(p Person, w exchange.Wallet) []fund {
+// fundsOf returns the deposits to a vendor's wallet. The house's gas wallet brings it coins for the networks' fees.
+func fundsOf(w exchange.Wallet) []fund {
 	all := []fund{{w, money.Must(money.USDT, vendorUSDT)}}
-	switch {
-	case w.Network == exchange.Tron:
-		all = append(all, fund{w, money.Must(money.TRX, vendorTRX)})
-	case w.Network == exchange.Ethereum && p.Email != ExhaustedVendorEmail:
-		all = append(all, fund{w, money.Must(money.ETH, vendorETH)})
-	}
 	if w.Network == usdcOn {
 		all = append(all, fund{w, money.Must(money.USDC, vendorUSDC)})
 	}
@@ -155,9 +147,6 @@ func (s *seeder) fund(ctx context.Context, n Node, all []fund) error {
 	for _, f := range expected {
 		// Earlier runs may have spent some, so any amount proves the deposit.
 		if err := Booked(ctx, s.store, f.wallet, money.FromUnits(f.amount.Asset(), big.NewInt(1))); err != nil {
-			return err
-		}
-		if err := ForFees(ctx, s.store, f.wallet); err != nil {
 			return err
 		}
 	}

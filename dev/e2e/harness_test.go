@@ -157,7 +157,45 @@ func (w *harness) meet(ctx context.Context) error {
 		return errors.New("the seed made no offer of " + demo.VendorEmail)
 	}
 	w.offer = offers[0].ID
-	return w.deposit(ctx, money.Must(money.TRX, gas))
+	if err := w.deposit(ctx, money.Must(money.TRX, gas)); err != nil {
+		return err
+	}
+	return w.coins(ctx)
+}
+
+// coins brings the vendors' wallets coins for the networks' fees, so that most payments need no gas from the house. One vendor gets no ether.
+func (w *harness) coins(ctx context.Context) error {
+	brings := map[exchange.Network]money.Amount{exchange.Tron: money.Must(money.TRX, "2000"), exchange.Ethereum: money.Must(money.ETH, "5")}
+	for _, n := range w.seed().Nodes() {
+		for _, email := range []string{demo.VendorEmail, demo.ExhaustedVendorEmail} {
+			m, some := brings[n.Network]
+			if !some || n.Network == exchange.Ethereum && email == demo.ExhaustedVendorEmail {
+				continue
+			}
+			of, err := w.store.UserByEmail(ctx, email)
+			if err != nil {
+				return err
+			}
+			wallet, err := w.store.DefaultWallet(ctx, of.ID, n.Network)
+			if err != nil {
+				return err
+			}
+			held, err := demo.Held(ctx, w.store, wallet, m.Asset())
+			if err != nil {
+				return err
+			}
+			if held.Cmp(m) >= 0 { // there from an earlier run on the same state directory
+				continue
+			}
+			if err := n.Fund(ctx, wallet.Address, m); err != nil {
+				return err
+			}
+			if err := errors.Join(demo.Booked(ctx, w.store, wallet, m), demo.ForFees(ctx, w.store, wallet)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // deposit sends coins to the vendor's wallet and waits until the product has booked them.
