@@ -402,7 +402,7 @@ type (
 	}
 )
 
-// unpaid refuses to end a refund that is over, or that another officer than these says was paid.
+// unpaid refuses to end a refund that is over, or that another officer than these or a statement says was paid.
 func (w *backWork) unpaid(ctx context.Context, officers ...uuid.UUID) error {
 	if w.f.Status != exchange.RefundPending && w.f.Status != exchange.RefundProcessing {
 		return exchange.Errorf(exchange.CodeStateConflict, "A refund that is %s can't be ended so.", w.f.Status)
@@ -417,8 +417,17 @@ func (w *backWork) unpaid(ctx context.Context, officers ...uuid.UUID) error {
 	if len(said) > 0 {
 		return exchange.Errorf(exchange.CodeConflict, "Another officer has confirmed the payment.")
 	}
+	var shown string
+	if err := w.Get(ctx, &shown, readShown, w.f.ID); err != nil {
+		return err
+	}
+	if shown != "" {
+		return exchange.Errorf(exchange.CodeConflict, "A statement of the bank shows this payment under the reference %s. Confirm the refund by that line, or match the line first.", shown)
+	}
 	return nil
 }
+
+const readShown = `SELECT coalesce(refund_shown(f), '') FROM refunds f WHERE f.id = $1`
 
 const takeBackRefundWords = `UPDATE bank_confirmations SET withdrawn_at = $3 WHERE refund_id = $1 AND withdrawn_at IS NULL AND officer_id = ANY ($2::uuid[])`
 

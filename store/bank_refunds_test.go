@@ -266,6 +266,48 @@ func TestARefundThatTheBankRefused(t *testing.T) {
 	wantBooks(t, r.s)
 }
 
+// Two officers don't end a refund whose payment a statement of the bank shows: who paid it may be away.
+func TestARefundThatAStatementShowsIsNotEnded(t *testing.T) {
+	t.Parallel()
+	r := newReturns(t)
+	ctx := t.Context()
+	f := r.reserved(t, r.x, r.payee)
+	c := r.failure(t, f, r.two)
+	l := moved("FT8", "-300")
+	l.ValueDate, l.PartyAccount = exchange.DateOf(time.Now()), "0110-222 333"
+	l.BookedOn = l.ValueDate
+	r.imports(t, "1300", l)
+	_, err := r.s.ConfirmChange(ctx, c.ID, "", r.admin)
+	wantFault(t, err, exchange.CodeConflict)
+	if _, err := storetest.As(t, r.s, store.RoleFlows).ExecContext(ctx, `UPDATE refunds SET status = 'failed', failure_id = $2, version = version + 1 WHERE id = $1`, f.ID, c.ID); err == nil {
+		t.Error("the database ended it")
+	}
+	step := paidBack(f, "FT8")
+	step.LineID = r.line(t, "FT8").ID
+	if f, err = r.confirm(ctx, f, step, r.third); err != nil || f.Status != exchange.RefundCompleted {
+		t.Fatalf("confirmed by the line it is %+v, %v", f, err)
+	}
+	r.is(t, r.x, exchange.ExcRefunded, exchange.RefundCompleted, exchange.WaitNothing)
+	wantBooks(t, r.s)
+}
+
+// Money that no source knows to have come goes nowhere, whoever writes that it did.
+func TestMoneyThatNeverCameGoesNowhere(t *testing.T) {
+	t.Parallel()
+	r := newReturns(t)
+	for _, role := range []store.Role{store.RoleFlows, store.RoleMomo, store.RoleChain} {
+		invented := r.x
+		invented.ID = uuid.New()
+		_, err := storetest.As(t, r.s, role).ExecContext(t.Context(), `INSERT INTO payment_exceptions SELECT (jsonb_populate_record(x, jsonb_build_object('id', $2::uuid, 'receipt', $3::text, 'line_id', NULL))).*
+			FROM payment_exceptions x WHERE x.id = $1`, r.x.ID, invented.ID, "INVENTED"+string(role))
+		if err != nil {
+			t.Fatalf("%s: %v", role, err)
+		}
+		_, err = r.s.ProposeBankRefund(t.Context(), r.ask(invented, exchange.BankPayee{BankName: "B", AccountName: "N", AccountNumber: "1", Reason: "why"}), r.two)
+		wantFault(t, err, exchange.CodeStateConflict)
+	}
+}
+
 // Money that proves to be another object's, or about which officers decide otherwise, does not go back; and while it goes back, nothing else
 // takes it.
 func TestMoneyIsNotRefundedBesideAnotherUse(t *testing.T) {
@@ -389,7 +431,11 @@ func TestTheDatabaseRefusesInventedRefundsByBank(t *testing.T) {
 		return `INSERT INTO ledger_entries (key, kind, object_type, object_id, digest, at) VALUES ('refund:` + f.ID.String() + `:` + what + `', 'bank_refund.` + what +
 			`', 'refund', ` + id(f.ID) + `, decode(repeat('00', 16), 'hex'), now())`
 	}
+	crypto := exchange.PaymentException{ID: uuid.New()}
+	storetest.Exec(t, r.s, `BEGIN; SET LOCAL session_replication_role = replica; INSERT INTO payment_exceptions SELECT (jsonb_populate_record(x, jsonb_build_object(
+		'id', '`+crypto.ID.String()+`', 'receipt', 'ON CHAIN', 'line_id', NULL, 'asset', 'USDT', 'status', 'refunding'))).* FROM payment_exceptions x WHERE x.id = `+id(open.ID)+`; COMMIT`)
 	for name, statement := range map[string]string{
+		"crypto that is open again":        exception(crypto, "open"),
 		"a refund by nobody":               exception(open, "refunding") + `; ` + invented,
 		"an exception that is refunded":    exception(open, "refunding"),
 		"an exception that was refunded":   exception(second, "refunded"),

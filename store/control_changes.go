@@ -19,9 +19,22 @@ const controlColumns = `c.id, c.kind, c.subject_id, c.was, c.change, c.proposed_
 
 func controlSnapshot(c exchange.ControlChange) map[string]any {
 	return map[string]any{
-		"id": c.ID, "kind": c.Kind, "subject_id": nullID(c.SubjectID), "was": c.Was, "change": c.Change, "proposed_by": c.ProposedBy,
+		"id": c.ID, "kind": c.Kind, "subject_id": nullID(c.SubjectID), "was": withoutPayee(c.Kind, c.Was), "change": withoutPayee(c.Kind, c.Change), "proposed_by": c.ProposedBy,
 		"expires_at": c.ExpiresAt, "status": c.Status, "decided_by": nullID(c.DecidedBy), "note": c.Note,
 	}
+}
+
+// withoutPayee leaves out of the terms of a refund by bank who is paid: events and the audit log keep no account at a bank, which is personal
+// data. Officers read it in the change, whose digest they agree to.
+func withoutPayee(kind exchange.ControlKind, terms json.RawMessage) any {
+	var fields map[string]any
+	if kind != exchange.ControlBankRefund && kind != exchange.ControlBankRefundFailure || json.Unmarshal(terms, &fields) != nil {
+		return terms
+	}
+	for _, name := range []string{"account_name", "account_number", "sender_account", "sender_name", "payee_reason", "note"} {
+		delete(fields, name)
+	}
+	return fields
 }
 
 const insertControl = `

@@ -59,6 +59,8 @@ CREATE CONSTRAINT TRIGGER holds_of_bank_refunds AFTER UPDATE ON holds DEFERRABLE
 CREATE CONSTRAINT TRIGGER ledger_entries_bank_refund AFTER INSERT ON ledger_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.kind LIKE 'bank_refund.%') EXECUTE FUNCTION check_bank_refund_entry();
 -- Shillings that belong to no order go back by bank alone, so such an exception is being refunded exactly while a refund by bank is alive.
+CREATE TRIGGER payment_exceptions_not_reopened BEFORE UPDATE ON payment_exceptions FOR EACH ROW
+    WHEN (OLD.status = 'refunding' AND NEW.status = 'open' AND (NEW.order_id IS NOT NULL OR NEW.asset <> 'KES')) EXECUTE FUNCTION refuse_change();
 CREATE CONSTRAINT TRIGGER payment_exceptions_refunded AFTER UPDATE ON payment_exceptions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.status <> OLD.status AND NEW.order_id IS NULL AND NEW.asset = 'KES') EXECUTE FUNCTION check_exception_back();
 

@@ -26,6 +26,7 @@ BEGIN
         WHEN NEW.status = 'failed' AND NOT EXISTS (SELECT FROM control_changes c WHERE c.id = NEW.failure_id AND c.kind = 'bank_refund_failure'
             AND c.applied_in = pg_current_xact_id() AND c.change ->> 'refund_id' = NEW.id::text) THEN 'is ended by nobody who may'
         WHEN NEW.status = 'failed' AND EXISTS (SELECT FROM bank_confirmations c WHERE c.refund_id = NEW.id AND c.withdrawn_at IS NULL) THEN 'was paid, as an officer says'
+        WHEN NEW.status = 'failed' AND refund_shown(OLD) IS NOT NULL THEN 'was paid, as a statement of the bank shows'
         WHEN NEW.status NOT IN ('processing', 'completed', 'failed') OR OLD.status = 'failed' THEN 'can''t be ' || NEW.status
     END;
     IF fault IS NOT NULL THEN
