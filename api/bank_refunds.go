@@ -85,9 +85,17 @@ func payeeWire(p exchange.BankPayee) *wirePayee {
 var payeeFields = []string{"bank_name", "bank_code", "branch", "swift_code", "account_name", "account_number", "payee_reason"}
 
 // noPayee refuses an account for money that does not go back by bank.
-func (f *form) noPayee() {
+func (f *form) noPayee() error {
 	for _, name := range payeeFields {
-		f.forbid(name, "the money does not go back by bank")
+		f.leftOut(name, "the money does not go back by bank")
+	}
+	return f.done()
+}
+
+// leftOut refuses a field that was read already.
+func (f *form) leftOut(name, why string) {
+	if f.has(name) {
+		f.fail(name, "forbidden", "must be left out: "+why)
 	}
 }
 
@@ -97,13 +105,18 @@ func goesByBank(x exchange.PaymentException) bool {
 }
 
 // refundByBank proposes to send an exception's money to an account at a bank. Another officer confirms it.
-func (s *server) refundByBank(c *call, f *form, x exchange.PaymentException, note string) error {
-	f.forbid("address", "shillings go back to an account at a bank")
+func (s *server) refundByBank(c *call, f *form, x exchange.PaymentException, r exchange.BankRefundRequest) error {
+	f.leftOut("address", "shillings go back to an account at a bank")
 	if x.Status == exchange.ExcRefunding || x.Status == exchange.ExcRefunded { // a repeated request shows it
 		return c.json(http.StatusOK, exceptionWire(x))
 	}
-	r := exchange.BankRefundRequest{ID: c.objectID, ExceptionID: x.ID, Payee: f.bankAccount(true), Note: note}
-	r.Payee.Reason = f.line("payee_reason", false, exchange.MaxExceptionReason)
+	for _, field := range []struct{ name, value string }{
+		{"bank_name", r.Payee.BankName}, {"account_name", r.Payee.AccountName}, {"account_number", r.Payee.AccountNumber},
+	} {
+		if field.value == "" {
+			f.fail(field.name, "required", "is required")
+		}
+	}
 	if err := f.done(); err != nil {
 		return err
 	}

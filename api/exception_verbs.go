@@ -93,17 +93,20 @@ func (s *server) refundException(c *call) error {
 	if err != nil {
 		return err
 	}
-	reason := f.line("note", true, exchange.MaxExceptionReason)
+	reason, to := f.line("note", true, exchange.MaxExceptionReason), f.line("address", false, maxAddressText)
+	payee := f.bankAccount(f.has("bank_name") || f.has("account_name") || f.has("account_number")) // whole, if at all
+	payee.Reason = f.line("payee_reason", false, exchange.MaxExceptionReason)
+	if err := f.done(); err != nil {
+		return err
+	}
 	x, err := s.Store.Exception(c.ctx, id)
 	if err != nil {
 		return hideAbsence(err)
 	}
 	if goesByBank(x) {
-		return s.refundByBank(c, f, x, reason)
+		return s.refundByBank(c, f, x, exchange.BankRefundRequest{ID: c.objectID, ExceptionID: x.ID, Payee: payee, Note: reason})
 	}
-	f.noPayee()
-	to := f.line("address", false, maxAddressText)
-	if err := f.done(); err != nil {
+	if err := f.noPayee(); err != nil {
 		return err
 	}
 	address, err := s.returnAddress(f, x, to)

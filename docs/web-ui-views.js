@@ -6,7 +6,7 @@
   const views = [
     ["Needs an operator", "KivukoNeedsAttention = true"],
     ["Parked: a customer's payment", "KivukoNeedsAttention = true AND KivukoParkedReason IN ('prompt-refused', 'outcome-unknown', 'receipt-missing', 'one-source', 'sources-disagree', 'late-money', 'flow-gone')"],
-    ["Parked: a payout or refund", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'momo-' OR KivukoParkedReason STARTS_WITH 'bank-' OR KivukoParkedReason STARTS_WITH 'refund-')"],
+    ["Parked: a payout or refund", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'momo-' OR KivukoParkedReason STARTS_WITH 'bank-' OR KivukoParkedReason STARTS_WITH 'bank_refund-' OR KivukoParkedReason STARTS_WITH 'refund-')"],
     ["Parked: crypto can't be sent", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'payout-' OR KivukoParkedReason IN ('screening-unknown', 'transfer-blocked', 'cold-wallet', 'sweep-officers'))"],
     ["Parked: a merchant's withdrawal", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'withdrawal-'"],
     ["Parked: a deposit", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'deposit'"],
