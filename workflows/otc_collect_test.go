@@ -258,7 +258,7 @@ func TestAPaymentIsNamedBesideAnOpenPrompt(t *testing.T) {
 	})
 	w.at(5*time.Minute, func() {
 		o := storetest.Paid(t, money.Must(money.KES, "1500"))
-		o.Reference, o.At = "MISTAKE", w.env.Now()
+		o.Reference, o.At, o.Phone = "MISTAKE", w.env.Now(), exchange.Phone(w.ask.Phone) // the merchant's: a stranger's goes to the queue
 		for _, source := range []exchange.EvidenceSource{exchange.SourceConfirmation, exchange.SourceStatement} {
 			o.Source = source
 			taken, err := w.store.Store.TakeReceipt(t.Context(), o)
