@@ -204,7 +204,6 @@ const flown = `id IN (SELECT l.id FROM ledger_lines l JOIN ledger_entries e ON e
 
 // What a credited deposit came by, and where it went, is counted.
 func TestDepositsAreCounted(t *testing.T) {
-	t.Parallel()
 	d := newDesk(t)
 	bank, hand := d.atBank(t).ID, d.byHand(t).ID
 	d.breaks(t, "deposit", map[string]breakage{
@@ -227,7 +226,6 @@ func TestDepositsAreCounted(t *testing.T) {
 
 // What left for a withdrawal is counted.
 func TestWithdrawalsAreCounted(t *testing.T) {
-	t.Parallel()
 	d := newDesk(t)
 	paid, cancelled := d.toPhone(t)
 	again := d.copied(t, "payment_attempts", "object_id = '"+paid.ID.String()+"' AND $1::uuid IS NOT NULL", `'id', gen_random_uuid(), 'receipt', 'UKLSECOND1', 'object_id', $1::uuid`)

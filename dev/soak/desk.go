@@ -60,10 +60,10 @@ func (w *harness) deposit(ctx context.Context, d *action) error {
 	if d.step.Inside {
 		in["requested_asset"], in["requested_network"] = money.USDT, d.node.Network
 	}
-	switch d.step.Kind {
-	case Prompted:
+	if d.step.Kind == Prompted {
 		in["method"], in["momo_phone_number"] = exchange.OTCByMomo, d.phone
-	case ByHand:
+	}
+	if d.step.Kind == ByHand {
 		in["method"] = exchange.OTCByC2B
 	}
 	if err := w.opens(ctx, d, "otc/deposits", in); err != nil || d.step.Kind != ByHand {
