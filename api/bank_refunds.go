@@ -87,16 +87,9 @@ var payeeFields = []string{"bank_name", "bank_code", "branch", "swift_code", "ac
 // noPayee refuses an account for money that does not go back by bank.
 func (f *form) noPayee() error {
 	for _, name := range payeeFields {
-		f.leftOut(name, "the money does not go back by bank")
+		f.forbid(name, "the money does not go back by bank")
 	}
 	return f.done()
-}
-
-// leftOut refuses a field that was read already.
-func (f *form) leftOut(name, why string) {
-	if f.has(name) {
-		f.fail(name, "forbidden", "must be left out: "+why)
-	}
 }
 
 // goesByBank reports whether the money of an exception goes back by bank: shillings that belong to no order.
@@ -106,7 +99,7 @@ func goesByBank(x exchange.PaymentException) bool {
 
 // refundByBank proposes to send an exception's money to an account at a bank. Another officer confirms it.
 func (s *server) refundByBank(c *call, f *form, x exchange.PaymentException, r exchange.BankRefundRequest) error {
-	f.leftOut("address", "shillings go back to an account at a bank")
+	f.forbid("address", "shillings go back to an account at a bank")
 	if x.Status == exchange.ExcRefunding || x.Status == exchange.ExcRefunded { // a repeated request shows it
 		return c.json(http.StatusOK, exceptionWire(x))
 	}
