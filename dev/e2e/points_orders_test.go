@@ -173,7 +173,7 @@ func (l *lapse) second(_ *testing.T, _ *harness, tr *trial, _ func()) { tr.order
 type unreported struct{ other order }
 
 func (u *unreported) first(t *testing.T, w *harness, tr *trial, arm func()) {
-	tr.order, u.other = w.buyWith(t, orderScenario{fault: "callback_lost"}), w.buyWith(t, orderScenario{fault: "callback_lost"})
+	tr.order, u.other = w.buyWith(t, orderScenario{fault: "all_lost"}), w.buyWith(t, orderScenario{fault: "all_lost"})
 	arm()
 	w.arm(t, "ConfirmPayment/SaveReceipt#1/after", tr.worker)
 }
