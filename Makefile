@@ -15,7 +15,7 @@ TESTFLAGS ?=
 PACKAGES ?= ./workflows ./store ./api ./...
 DEV_PACKAGES ?= ./e2e ./...
 NODE_PACKAGES ?= ./...
-# Tests run without go vet, which would read all of the Temporal server while they wait for it: make lint runs it.
+# Tests run without go vet, which would read all of the Temporal server while they wait for it: the linters have all of its checks.
 go_test := test -vet=off
 # The folders that are Go modules.
 MODULES := . dev dev/nodes dev/docker
@@ -230,7 +230,7 @@ bin/golangci-lint: check-go FORCE
 	fi
 
 .PHONY: lint
-lint: vet workflowcheck lint-only ## all linters, on all modules
+lint: workflowcheck lint-only ## all linters, on all modules
 
 .PHONY: lint-only
 lint-only: bin/golangci-lint
@@ -239,12 +239,6 @@ lint-only: bin/golangci-lint
 	for module in $(MODULES); do
 		(cd $$module && "$(bin)/golangci-lint" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...) || code=1
 	done
-	exit $$code
-
-.PHONY: vet
-vet: check-go ## go vet, on all modules
-	@code=0
-	for module in $(MODULES); do $(GO) -C $$module vet ./... || code=1; done
 	exit $$code
 
 .PHONY: workflowcheck
