@@ -328,11 +328,7 @@ func (w *backWork) confirm(ctx context.Context, id uuid.UUID, step exchange.With
 		"must be between the day on which its money was reserved and today"); err != nil {
 		return err
 	}
-	var said []exchange.BankConfirmation
-	if err := w.All(ctx, &said, refundConfirmations, pq.Array([]uuid.UUID{w.f.ID})); err != nil {
-		return err
-	}
-	if err := w.agreeOn(ctx, w.f.ID, said, step, w.by); err != nil {
+	if err := w.agreeOn(ctx, w.f.ID, refundConfirmations, step, w.by); err != nil {
 		return err
 	}
 	if err := w.witnessed(ctx, exchange.LineOfRefund, w.f.ID, w.f.Amount, w.f.BankHoldID, step, w.by); err != nil {
@@ -399,6 +395,8 @@ type (
 		Status  exchange.RefundStatus `json:"status"`
 		Amount  string                `json:"amount"`
 		Account string                `json:"account_number"`
+		// Weightless are the references under which officers confirmed it who may not any more. Their words don't stop the end.
+		Weightless []string `json:"references_without_weight,omitempty"`
 	}
 )
 
@@ -408,6 +406,9 @@ func (w *backWork) unpaid(ctx context.Context, officers ...uuid.UUID) error {
 		return exchange.Errorf(exchange.CodeStateConflict, "A refund that is %s can't be ended so.", w.f.Status)
 	}
 	if _, err := w.Exec(ctx, takeBackRefundWords, w.f.ID, pq.Array(officers), w.s.now()); err != nil {
+		return err
+	}
+	if err := w.takeBackWeightless(ctx, w.f.ID); err != nil {
 		return err
 	}
 	var said []exchange.BankConfirmation
@@ -446,14 +447,20 @@ func (s *Store) ProposeBankRefundFailure(ctx context.Context, id uuid.UUID, note
 		if w.f.Status != exchange.RefundPending && w.f.Status != exchange.RefundProcessing {
 			return exchange.Errorf(exchange.CodeStateConflict, "A refund that is %s can't be ended so.", w.f.Status)
 		}
-		proposed, err = t.propose(ctx, exchange.ControlBankRefundFailure, uuid.Nil, w.state(), bankRefundFailure{id, note}, by)
+		was, err := w.state(ctx)
+		if err != nil {
+			return err
+		}
+		proposed, err = t.propose(ctx, exchange.ControlBankRefundFailure, uuid.Nil, was, bankRefundFailure{id, note}, by)
 		return err
 	})
 	return proposed, err
 }
 
-func (w *backWork) state() bankRefundState {
-	return bankRefundState{w.f.Status, w.f.Amount.String(), w.f.Payee.AccountNumber}
+func (w *backWork) state(ctx context.Context) (bankRefundState, error) {
+	s := bankRefundState{Status: w.f.Status, Amount: w.f.Amount.String(), Account: w.f.Payee.AccountNumber}
+	err := w.All(ctx, &s.Weightless, referencesWeightless, w.f.ID)
+	return s, err
 }
 
 // applyBankRefundFailure ends a refund that two officers say was not paid. What they themselves said of its payment is taken back.
@@ -467,7 +474,11 @@ func (t unitTx) applyBankRefundFailure(ctx context.Context, c exchange.ControlCh
 	if err != nil {
 		return none, err
 	}
-	if err := unchanged(c, w.state()); err != nil {
+	was, err := w.state(ctx)
+	if err == nil {
+		err = unchanged(c, was)
+	}
+	if err != nil {
 		return none, err
 	}
 	w.by = by

@@ -157,6 +157,9 @@ var kenya = time.FixedZone("EAT", 3*60*60)
 
 // agree stores a confirmation beside those of other officers, and replaces the officer's own earlier one.
 func (t unitTx) agree(ctx context.Context, o exchange.Order, c exchange.BankConfirmation, by exchange.Principal) error {
+	if err := t.takeBackWeightless(ctx, c.OrderID); err != nil {
+		return err
+	}
 	said, err := t.bankConfirmations(ctx, c.OrderID)
 	if err != nil {
 		return err

@@ -54,11 +54,7 @@ func confirmWithdrawal(ctx context.Context, w *outWork) error {
 	if err := require(!on.Before(exchange.DateOf(w.w.ExecutedAt)) && !on.After(exchange.DateOf(w.now)), "/paid_on", "range", "must be between the day of the execution and today"); err != nil {
 		return err
 	}
-	var said []exchange.BankConfirmation
-	if err := w.All(ctx, &said, withdrawalConfirmations, pq.Array([]uuid.UUID{w.w.ID})); err != nil {
-		return err
-	}
-	if err := w.agreeOn(ctx, w.w.ID, said, w.step, w.by); err != nil {
+	if err := w.agreeOn(ctx, w.w.ID, withdrawalConfirmations, w.step, w.by); err != nil {
 		return err
 	}
 	if err := w.witnessed(ctx, exchange.LineOfWithdrawal, w.w.ID, w.w.Payout, w.w.BankHoldID, w.step, w.by); err != nil {
@@ -81,9 +77,31 @@ func confirmWithdrawal(ctx context.Context, w *outWork) error {
 	return w.paidByBank(ctx, reference)
 }
 
-// agreeOn refuses what an officer says of a payment by bank where it contradicts other officers, or was said before. The officer's own other
-// confirmation is replaced.
-func (t unitTx) agreeOn(ctx context.Context, about uuid.UUID, said []exchange.BankConfirmation, step exchange.WithdrawalStep, by exchange.Principal) error {
+const (
+	// wordsWeightless are what officers said of a payment by bank who may not confirm one any more.
+	wordsWeightless = ` FROM bank_confirmations c WHERE $1 IN (c.order_id, c.withdrawal_id, c.refund_id) AND c.withdrawn_at IS NULL
+	AND NOT EXISTS (SELECT FROM users u WHERE u.id = c.officer_id AND u.is_active AND u.role IN ('admin', 'treasury'))`
+	withdrawWeightless   = `UPDATE bank_confirmations SET withdrawn_at = $2 WHERE id IN (SELECT c.id` + wordsWeightless + `)`
+	referencesWeightless = `SELECT c.reference` + wordsWeightless + ` ORDER BY c.reference`
+)
+
+// takeBackWeightless takes back what officers said of a payment by bank who may not confirm one any more. Their words don't count, and nobody
+// else could replace them.
+func (t unitTx) takeBackWeightless(ctx context.Context, about uuid.UUID) error {
+	_, err := t.Exec(ctx, withdrawWeightless, about, t.s.now())
+	return err
+}
+
+// agreeOn refuses what an officer says of a payment by bank where it contradicts other officers, whose words the query reads, or was said
+// before. The officer's own other confirmation is replaced.
+func (t unitTx) agreeOn(ctx context.Context, about uuid.UUID, words string, step exchange.WithdrawalStep, by exchange.Principal) error {
+	if err := t.takeBackWeightless(ctx, about); err != nil {
+		return err
+	}
+	var said []exchange.BankConfirmation
+	if err := t.All(ctx, &said, words, pq.Array([]uuid.UUID{about})); err != nil {
+		return err
+	}
 	reference := exchange.BankReference(step.Reference)
 	for _, c := range said {
 		switch {

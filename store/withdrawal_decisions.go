@@ -120,10 +120,14 @@ type withdrawalTerms struct {
 	Method exchange.WithdrawalMethod `json:"payout_method"`
 	Amount string                    `json:"payout_amount"`
 	Asset  money.Asset               `json:"payout_asset"`
+	// Weightless are the references under which officers confirmed it who may not any more. Their words don't stop the end.
+	Weightless []string `json:"references_without_weight,omitempty"`
 }
 
-func (w *outWork) terms() withdrawalTerms {
-	return withdrawalTerms{w.w.Status, w.w.Method, w.w.Payout.String(), w.w.Payout.Asset()}
+func (w *outWork) terms(ctx context.Context) (withdrawalTerms, error) {
+	out := withdrawalTerms{Status: w.w.Status, Method: w.w.Method, Amount: w.w.Payout.String(), Asset: w.w.Payout.Asset()}
+	err := w.All(ctx, &out.Weightless, referencesWeightless, w.w.ID)
+	return out, err
 }
 
 const withdrawalAlive = `SELECT withdrawal_alive(w) FROM otc_withdrawals w WHERE w.id = $1`
@@ -143,7 +147,11 @@ func (s *Store) ProposeWithdrawalFailure(ctx context.Context, id uuid.UUID, note
 		if err := w.unpaid(ctx); err != nil {
 			return err
 		}
-		proposed, err = t.propose(ctx, exchange.ControlWithdrawalFailure, uuid.Nil, w.terms(), failureTerms{id, note}, by)
+		was, err := w.terms(ctx)
+		if err != nil {
+			return err
+		}
+		proposed, err = t.propose(ctx, exchange.ControlWithdrawalFailure, uuid.Nil, was, failureTerms{id, note}, by)
 		return err
 	})
 	return proposed, err
@@ -183,7 +191,11 @@ func (t unitTx) applyWithdrawalFailure(ctx context.Context, c exchange.ControlCh
 	if err != nil {
 		return none, err
 	}
-	if err := unchanged(c, w.terms()); err != nil {
+	was, err := w.terms(ctx)
+	if err == nil {
+		err = unchanged(c, was)
+	}
+	if err != nil {
 		return none, err
 	}
 	w.by, w.failure, w.step.Text = by, c.ID, terms.Note
@@ -191,6 +203,9 @@ func (t unitTx) applyWithdrawalFailure(ctx context.Context, c exchange.ControlCh
 		return none, err
 	}
 	if _, err := t.Exec(ctx, takeBackConfirmations, w.w.ID, pq.Array([]uuid.UUID{c.ProposedBy, by.UserID}), w.now); err != nil {
+		return none, err
+	}
+	if err := t.takeBackWeightless(ctx, w.w.ID); err != nil {
 		return none, err
 	}
 	if err := w.fail(ctx); err != nil {

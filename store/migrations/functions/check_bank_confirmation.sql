@@ -1,5 +1,7 @@
 -- Checks an officer's right to confirm, and that an order, a withdrawal or a refund has one reference and a reference pays one of them. The lock
--- is on the reference: two with it must not both pass at the same moment. Who asked for a refund does not say that it was paid.
+-- is on the reference: two with it must not both pass at the same moment. Who asked for a refund does not say that it was paid. What an officer
+-- said of a withdrawal or a refund, only that officer takes back, by saying something else or as one of the two who end it, until the officer
+-- may not confirm any more.
 CREATE OR REPLACE FUNCTION check_bank_confirmation() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     about uuid := coalesce(NEW.order_id, NEW.withdrawal_id, NEW.refund_id);
@@ -17,6 +19,13 @@ BEGIN
         RAISE EXCEPTION '% does not wait for a payment by bank', about USING ERRCODE = 'KV001';
     END IF;
     IF TG_OP = 'UPDATE' THEN
+        PERFORM FROM users u WHERE u.id = NEW.officer_id AND NOT (u.is_active AND u.role IN ('admin', 'treasury')) FOR SHARE;
+        IF NOT FOUND AND NEW.order_id IS NULL
+            AND intent_asker(about, CASE WHEN NEW.refund_id IS NULL THEN 'withdrawal.confirm' ELSE 'refund.confirm' END) IS DISTINCT FROM NEW.officer_id
+            AND NOT EXISTS (SELECT FROM control_changes c WHERE c.kind IN ('withdrawal_failure', 'bank_refund_failure') AND c.applied_in = pg_current_xact_id()
+                AND about::text IN (c.change ->> 'withdrawal_id', c.change ->> 'refund_id') AND NEW.officer_id IN (c.proposed_by, c.decided_by)) THEN
+            RAISE EXCEPTION 'a confirmation of % is taken back by nobody who may', about USING ERRCODE = 'KV006';
+        END IF;
         RETURN NEW;
     END IF;
     PERFORM FROM users u LEFT JOIN orders o ON o.id = NEW.order_id LEFT JOIN otc_withdrawals w ON w.id = NEW.withdrawal_id LEFT JOIN refunds f ON f.id = NEW.refund_id
