@@ -183,7 +183,7 @@ func (s *server) confirmBankRefund(c *call) error {
 		c.fc.Set(fiber.HeaderLocation, refundsPath+"/"+id.String())
 		return c.json(http.StatusAccepted, wirePendingChange{[]wireChange{}, []string{c.fc.Path()}})
 	}
-	return c.json(http.StatusOK, c.refundWire(now))
+	return s.answerRefund(c, now)
 }
 
 var bankRefundOutcomes = []string{outcomeRetry, outcomeNotPaid}
@@ -222,5 +222,5 @@ func (s *server) resolveBankRefund(c *call) error {
 	if r, err = s.Store.Refund(c.ctx, id); err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, c.refundWire(r))
+	return s.answerRefund(c, r)
 }

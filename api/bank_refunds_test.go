@@ -133,6 +133,18 @@ func TestRefundByBankIsNotPaid(t *testing.T) {
 	if first["confirm_at"].([]any)[0] != path+"/confirm-bank-payout" {
 		t.Errorf("the first of two waits for %v", first)
 	}
+	for _, shown := range []map[string]any{
+		e.do(get, path, nil, second.auth()).want(http.StatusOK).object(),
+		e.do(get, refundsPath+"?rail=bank", nil, second.auth()).want(http.StatusOK).object()["refunds"].([]any)[0].(map[string]any),
+	} {
+		said, _ := shown["confirmations"].([]any)
+		if len(said) != 1 || shown["begun_at"] == nil {
+			t.Fatalf("the second officer sees %v", shown)
+		}
+		if word := said[0].(map[string]any); word["officer_id"] != officer.ID.String() || word["reference"] != "FT9" || word["amount"] != "100.00" || word["created_at"] == nil {
+			t.Errorf("the second officer sees the confirmation %v", word)
+		}
+	}
 	waits := e.do(post, path+"/resolve", map[string]any{"outcome": "not_paid", "note": "the bank refused it"}, officer.auth(), freshKey()).want(http.StatusAccepted)
 	e.agree(waits, second) // the officer's own word is taken back
 	f := e.do(get, path, nil, officer.auth()).want(http.StatusOK).object()

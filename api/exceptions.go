@@ -91,30 +91,32 @@ func (s *server) listExceptions(c *call) error {
 // wireRefund is money on its way back to the payer. The phone number is masked, as everywhere: officers who need it
 // look up the receipt at the mobile money operator.
 type wireRefund struct {
-	ID           uuid.UUID  `json:"id"`
-	Rail         string     `json:"rail"`
-	OrderID      *uuid.UUID `json:"order_id"`
-	AttemptID    *uuid.UUID `json:"attempt_id"`
-	ExceptionID  *uuid.UUID `json:"payment_exception_id"`
-	Status       string     `json:"status"`
-	StatusDetail string     `json:"status_detail"`
-	Asset        string     `json:"asset"`
-	Amount       string     `json:"amount"`
-	Phone        *string    `json:"phone_number"`
-	Network      *string    `json:"network"`
-	Address      *string    `json:"address"`
-	Payee        *wirePayee `json:"payee"`
-	BankID       *uuid.UUID `json:"bank_account_id"`
-	LineID       *uuid.UUID `json:"statement_line_id"`
-	TxHash       *string    `json:"tx_hash"`
-	Digest       *string    `json:"approval_digest"`
-	RequestedBy  *uuid.UUID `json:"requested_by"`
-	AddressedBy  *uuid.UUID `json:"addressed_by"`
-	Reason       *string    `json:"reason"`
-	Receipt      *string    `json:"receipt"`
-	CreatedAt    timestamp  `json:"created_at"`
-	UpdatedAt    timestamp  `json:"updated_at"`
-	CompletedAt  *timestamp `json:"completed_at"`
+	ID            uuid.UUID           `json:"id"`
+	Rail          string              `json:"rail"`
+	OrderID       *uuid.UUID          `json:"order_id"`
+	AttemptID     *uuid.UUID          `json:"attempt_id"`
+	ExceptionID   *uuid.UUID          `json:"payment_exception_id"`
+	Status        string              `json:"status"`
+	StatusDetail  string              `json:"status_detail"`
+	Asset         string              `json:"asset"`
+	Amount        string              `json:"amount"`
+	Phone         *string             `json:"phone_number"`
+	Network       *string             `json:"network"`
+	Address       *string             `json:"address"`
+	Payee         *wirePayee          `json:"payee"`
+	BankID        *uuid.UUID          `json:"bank_account_id"`
+	LineID        *uuid.UUID          `json:"statement_line_id"`
+	BegunAt       *timestamp          `json:"begun_at"`
+	Confirmations *[]wireConfirmation `json:"confirmations"`
+	TxHash        *string             `json:"tx_hash"`
+	Digest        *string             `json:"approval_digest"`
+	RequestedBy   *uuid.UUID          `json:"requested_by"`
+	AddressedBy   *uuid.UUID          `json:"addressed_by"`
+	Reason        *string             `json:"reason"`
+	Receipt       *string             `json:"receipt"`
+	CreatedAt     timestamp           `json:"created_at"`
+	UpdatedAt     timestamp           `json:"updated_at"`
+	CompletedAt   *timestamp          `json:"completed_at"`
 }
 
 func refundWire(r exchange.Refund) wireRefund {
@@ -126,7 +128,7 @@ func refundWire(r exchange.Refund) wireRefund {
 		CompletedAt: optTime(r.CompletedAt),
 	}
 	if r.Rail == exchange.RefundByBank {
-		w.Payee, w.BankID, w.LineID = payeeWire(r.Payee), optID(r.BankID), optID(r.LineID)
+		w.Payee, w.BankID, w.LineID, w.BegunAt = payeeWire(r.Payee), optID(r.BankID), optID(r.LineID), optTime(r.BegunAt)
 	}
 	if r.Rail == exchange.RefundOnChain && !r.SettledByPayout() {
 		w.TxHash = w.Receipt
@@ -146,7 +148,15 @@ func (s *server) listRefunds(c *call) error {
 	}
 	view := c.view()
 	filter.View = &view
-	return listed(c, "refunds", page, c.refundWire)(s.Store.ListRefunds(c.ctx, filter, page))
+	all, total, err := s.Store.ListRefunds(c.ctx, filter, page)
+	if err != nil {
+		return err
+	}
+	shown, err := s.refundWires(c, all...)
+	if err != nil {
+		return err
+	}
+	return c.list("refunds", shown, page, total)
 }
 
 // exceptionWire is an exception as the caller may see it. Parties don't see notes of staff and lines of the house's bank statements. Of
@@ -173,7 +183,7 @@ func (c *call) refundWire(r exchange.Refund) wireRefund {
 	if c.who.Role.Staff() {
 		return w
 	}
-	w.Digest, w.RequestedBy, w.AddressedBy, w.Reason, w.Payee, w.BankID, w.LineID = nil, nil, nil, nil, nil, nil, nil
+	w.Digest, w.RequestedBy, w.AddressedBy, w.Reason, w.Payee, w.BankID, w.LineID, w.BegunAt = nil, nil, nil, nil, nil, nil, nil, nil
 	if c.who.Role.Merchant() && r.OrderID != uuid.Nil {
 		w.Phone, w.Address, w.Receipt, w.TxHash = nil, nil, nil, nil
 	}
@@ -211,5 +221,33 @@ func (s *server) showRefund(c *call) error {
 	if len(found) == 0 {
 		return notFound()
 	}
-	return c.json(http.StatusOK, c.refundWire(found[0]))
+	return s.answerRefund(c, found[0])
+}
+
+// refundWires are refunds as the caller may see them. Staff also see what officers say of the payment of those by bank.
+func (s *server) refundWires(c *call, all ...exchange.Refund) ([]wireRefund, error) {
+	shown := each(all, c.refundWire)
+	if !c.who.Role.Staff() {
+		return shown, nil
+	}
+	said, err := s.Store.RefundConfirmations(c.ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range all {
+		if r.Rail == exchange.RefundByBank {
+			words := each(said[r.ID], confirmationWire)
+			shown[i].Confirmations = &words
+		}
+	}
+	return shown, nil
+}
+
+// answerRefund answers with a refund as the caller may see it.
+func (s *server) answerRefund(c *call, r exchange.Refund) error {
+	shown, err := s.refundWires(c, r)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, shown[0])
 }

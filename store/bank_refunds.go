@@ -281,9 +281,23 @@ INSERT INTO bank_confirmations (id, refund_id, officer_id, reference, paid_on, a
 	enoughForRefund = `SELECT refund_confirmed(jsonb_populate_record(f, jsonb_build_object('statement_line_id', $2::uuid))) FROM refunds f WHERE f.id = $1`
 )
 
-// RefundConfirmations reads what officers say of the payment of a refund by bank, the oldest first.
-func (s *Store) RefundConfirmations(ctx context.Context, refund uuid.UUID) ([]exchange.BankConfirmation, error) {
-	return readAll[exchange.BankConfirmation](ctx, s.db, "confirmation", refundConfirmations, pq.Array([]uuid.UUID{refund}))
+// RefundConfirmations reads what officers say of the payment of refunds by bank, by their ids, the oldest first.
+func (s *Store) RefundConfirmations(ctx context.Context, all []exchange.Refund) (map[uuid.UUID][]exchange.BankConfirmation, error) {
+	var ids []uuid.UUID
+	for _, f := range all {
+		if f.Rail == exchange.RefundByBank {
+			ids = append(ids, f.ID)
+		}
+	}
+	said := map[uuid.UUID][]exchange.BankConfirmation{}
+	if len(ids) == 0 {
+		return said, nil
+	}
+	rows, err := readAll[exchange.BankConfirmation](ctx, s.db, "confirmation", refundConfirmations, pq.Array(ids))
+	for _, c := range rows {
+		said[c.RefundID] = append(said[c.RefundID], c)
+	}
+	return said, err
 }
 
 // ConfirmBankRefund keeps what an officer says of the payment of a refund by bank, by the officer's intent, and completes the refund when that
