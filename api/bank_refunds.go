@@ -156,6 +156,12 @@ func (s *server) bankRefund(c *call, id uuid.UUID) (exchange.Refund, error) {
 	return r, nil
 }
 
+// lacksFlow reports whether a flow was not found that a refund by bank should have, because the refund is not over: its start was lost. It may
+// be started at any time.
+func lacksFlow(r exchange.Refund, err error) bool {
+	return exchange.CodeOf(err) == exchange.CodeNotFound && (r.Status == exchange.RefundPending || r.Status == exchange.RefundProcessing)
+}
+
 // confirmBankRefund takes an officer's word that a bank has paid a refund. The last one that the amount requires completes it; an earlier one
 // answers 202.
 func (s *server) confirmBankRefund(c *call) error {
@@ -167,10 +173,20 @@ func (s *server) confirmBankRefund(c *call) error {
 	if err := f.done(); err != nil {
 		return err
 	}
-	if _, err := s.bankRefund(c, id); err != nil {
+	r, err := s.bankRefund(c, id)
+	if err != nil {
 		return err
 	}
-	err = s.ask(c, exchange.IntendRefundPaid, id, step.Terms(), func(intent uuid.UUID) error { return s.Flows.ConfirmBankRefund(c.ctx, id, intent) })
+	err = s.ask(c, exchange.IntendRefundPaid, id, step.Terms(), func(intent uuid.UUID) error {
+		err := s.Flows.ConfirmBankRefund(c.ctx, id, intent)
+		if !lacksFlow(r, err) {
+			return err
+		}
+		if err := s.Flows.RefundByBank(c.ctx, id); err != nil {
+			return err
+		}
+		return s.Flows.ConfirmBankRefund(c.ctx, id, intent)
+	})
 	now, readErr := s.Store.Refund(c.ctx, id)
 	switch {
 	case exchange.CodeOf(err) == exchange.CodeNotFound && readErr == nil:
@@ -213,10 +229,14 @@ func (s *server) resolveBankRefund(c *call) error {
 	if err := s.saveCommand(c, "refund", id, verbRetry, note); err != nil {
 		return err
 	}
-	if err := s.Flows.CommandFlow(c.ctx, workflows.BankRefundID(id), c.objectID); err != nil {
-		if exchange.CodeOf(err) == exchange.CodeNotFound {
-			return exchange.Errorf(exchange.CodeStateConflict, "The refund is %s and its flow has ended.", r.Status)
-		}
+	err = s.Flows.CommandFlow(c.ctx, workflows.BankRefundID(id), c.objectID)
+	if lacksFlow(r, err) {
+		err = s.Flows.RefundByBank(c.ctx, id) // which tries at once
+	}
+	switch {
+	case exchange.CodeOf(err) == exchange.CodeNotFound:
+		return exchange.Errorf(exchange.CodeStateConflict, "The refund is %s and its flow has ended.", r.Status)
+	case err != nil:
 		return err
 	}
 	if r, err = s.Store.Refund(c.ctx, id); err != nil {

@@ -11,6 +11,7 @@ import (
 	"kivuko/exchange/money"
 	"kivuko/store"
 	"kivuko/store/storetest"
+	"kivuko/workflows"
 )
 
 // returnable is the exception of 100 shillings that came to the house's bank and that nothing explains.
@@ -158,5 +159,27 @@ func TestRefundByBankIsNotPaid(t *testing.T) {
 	e.do(post, path+"/resolve", map[string]any{"outcome": "not_paid", "note": "again"}, officer.auth(), freshKey()).refused(exchange.CodeStateConflict)
 	if mine := e.do(get, path, nil, e.person(exchange.RoleVendor).auth()); mine.status != http.StatusNotFound {
 		t.Errorf("a merchant reads %d", mine.status)
+	}
+}
+
+// A confirmation to a flow that is not there starts the flow and is carried out: the officer's request is not lost.
+func TestAConfirmationStartsTheFlowOfARefund(t *testing.T) {
+	e := start(t)
+	id, other, officer := e.bankRefund(), e.bankRefund(), e.person(exchange.RoleTreasury)
+	e.flows.ended = []string{workflows.BankRefundID(id), workflows.BankRefundID(other)}
+	body := map[string]any{"reference": "FT9", "paid_on": dayOf(time.Now()), "amount": "100"}
+	done := e.do(post, refundsPath+"/"+id.String()+"/confirm-bank-payout", body, officer.auth(), freshKey()).want(http.StatusOK).object()
+	if n := e.flows.asked("refund by bank " + id.String()); n != 1 || done["status"] != "completed" {
+		t.Errorf("the flow was started %d times, the refund is %v", n, done)
+	}
+	e.do(post, refundsPath+"/"+other.String()+"/resolve", map[string]any{"outcome": "retry"}, officer.auth(), freshKey()).want(http.StatusOK)
+	if n := e.flows.asked("refund by bank " + other.String()); n != 1 {
+		t.Errorf("a retry started the flow %d times", n)
+	}
+	e.flows.ended = []string{workflows.BankRefundID(id)}
+	e.do(post, refundsPath+"/"+id.String()+"/confirm-bank-payout", body, officer.auth(), freshKey()).refused(exchange.CodeStateConflict)
+	e.do(post, refundsPath+"/"+id.String()+"/resolve", map[string]any{"outcome": "retry"}, officer.auth(), freshKey()).refused(exchange.CodeStateConflict)
+	if n := e.flows.asked("refund by bank " + id.String()); n != 1 {
+		t.Errorf("a refund that is over was started %d times", n)
 	}
 }

@@ -28,7 +28,7 @@ type fakeFlows struct {
 	takes bool           // a failing Command has taken the command up all the same
 	// watches are the flows that accept commands, by payment attempt; all others have ended.
 	watches map[uuid.UUID]error
-	// ended are the ids of flows that CommandFlow does not find.
+	// ended are the ids of flows that CommandFlow and ConfirmBankRefund do not find.
 	ended []string
 }
 
@@ -78,6 +78,7 @@ func (f *fakeFlows) RefundByBank(ctx context.Context, refund uuid.UUID) error {
 	if err := f.called("refund by bank " + refund.String()); err != nil {
 		return err
 	}
+	f.ended = slices.DeleteFunc(f.ended, func(id string) bool { return id == workflows.BankRefundID(refund) })
 	_, err := f.store.BeginBankRefund(ctx, refund)
 	return err
 }
@@ -85,6 +86,9 @@ func (f *fakeFlows) RefundByBank(ctx context.Context, refund uuid.UUID) error {
 func (f *fakeFlows) ConfirmBankRefund(ctx context.Context, refund, intent uuid.UUID) error {
 	if err := f.called("confirm refund " + refund.String()); err != nil {
 		return err
+	}
+	if slices.Contains(f.ended, workflows.BankRefundID(refund)) {
+		return exchange.Errorf(exchange.CodeNotFound, "The flow has ended.")
 	}
 	_, err := f.store.ConfirmBankRefund(ctx, refund, exchange.Asked{IntentID: intent, Flow: workflows.BankRefundID(refund)})
 	return err
