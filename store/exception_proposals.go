@@ -23,17 +23,19 @@ type decisionTerms struct {
 	Note        string                   `json:"note"`
 }
 
-// exceptionTerms is the exception that the decision is about.
+// exceptionTerms is the exception that the decision is about. Version binds what is proposed to its state: one that is open again after a refund
+// by bank that failed is not the one that officers saw before.
 type exceptionTerms struct {
 	ExceptionID uuid.UUID                `json:"exception_id"`
 	Kind        exchange.ExceptionKind   `json:"kind"`
 	Status      exchange.ExceptionStatus `json:"status"`
 	Asset       string                   `json:"asset"`
 	Amount      string                   `json:"amount"`
+	Version     int64                    `json:"version"`
 }
 
 func termsOfException(x exchange.PaymentException) exceptionTerms {
-	return exceptionTerms{ExceptionID: x.ID, Kind: x.Kind, Status: x.Status, Asset: string(x.Amount.Asset()), Amount: x.Amount.String()}
+	return exceptionTerms{ExceptionID: x.ID, Kind: x.Kind, Status: x.Status, Asset: string(x.Amount.Asset()), Amount: x.Amount.String(), Version: x.Version}
 }
 
 // ProposeDecision proposes a decision that a second officer has to confirm. A repeated proposal by the same officer

@@ -1,5 +1,5 @@
 -- A refund by bank is opened in the transaction in which a second officer confirmed exactly it: all the money of an exception, to the
--- account that both saw. None of them brought in the statement that shows the money. It goes back where it came from; another account, or one
+-- account that both saw, while the exception is as they saw it. None of them brought in the statement that shows the money. It goes back where it came from; another account, or one
 -- where no line names the sender's, has a reason.
 CREATE OR REPLACE FUNCTION check_bank_refund() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -18,6 +18,9 @@ BEGIN
     SELECT * INTO x FROM payment_exceptions e WHERE e.id = NEW.exception_id AND e.status = 'refunding' AND e.asset = NEW.asset AND e.amount = NEW.amount FOR SHARE;
     IF NOT FOUND OR NEW.status <> 'pending' THEN
         RAISE EXCEPTION 'refund % does not match exception %', NEW.id, NEW.exception_id USING ERRCODE = 'KV002';
+    END IF;
+    IF (c.was ->> 'version')::bigint + 1 IS DISTINCT FROM x.version THEN
+        RAISE EXCEPTION 'exception % has changed since refund % was proposed', x.id, NEW.id USING ERRCODE = 'KV006';
     END IF;
     SELECT * INTO came FROM refund_sender(x);
     PERFORM FROM bank_lines l WHERE l.id = came.line_id FOR NO KEY UPDATE;
