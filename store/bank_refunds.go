@@ -41,6 +41,20 @@ type bankRefundSource struct {
 // maxRefundNote is how much of the note of a proposal is kept as the reason of the refund.
 const maxRefundNote = 200
 
+const notBack = "The money %s, so it can't go back by bank."
+
+const readFault = `SELECT coalesce(bank_refundable(x), '') FROM payment_exceptions x WHERE x.id = $1`
+
+// stillGoesBack checks before the money of a refund by bank is reserved what was checked when officers agreed to it: a source may dispute it by
+// now. Officers then have to end the refund.
+func (w *backWork) stillGoesBack(ctx context.Context) error {
+	var fault string
+	if err := w.Get(ctx, &fault, readFault, w.x.ID); err != nil || fault == "" {
+		return err
+	}
+	return exchange.Wrap(exchange.CodeStateConflict, exchange.ErrOfficers, notBack, fault)
+}
+
 const readSender = `SELECT s.line_id, s.account, s.name, coalesce(bank_refundable(x), '') AS fault FROM payment_exceptions x, refund_sender(x) s WHERE x.id = $1`
 
 // goesBack checks that the money of a locked exception may go to an account at a bank by an officer's word, and returns what the second officer
@@ -62,7 +76,7 @@ func (t unitTx) goesBack(ctx context.Context, x exchange.PaymentException, to ex
 	case x.Status != exchange.ExcOpen:
 		return out, exchange.Errorf(exchange.CodeStateConflict, "The payment exception is already %s.", x.Status)
 	case from.Fault != "":
-		return out, exchange.Errorf(exchange.CodeStateConflict, "The money %s, so it can't go back by bank.", from.Fault)
+		return out, exchange.Errorf(exchange.CodeStateConflict, notBack, from.Fault)
 	}
 	if err := require(to.AccountNumber == from.Account || to.Reason != "", "/payee_reason", "required",
 		"is required: the bank's statement does not say that the money came from this account"); err != nil {
@@ -232,11 +246,15 @@ func (w *backWork) move(ctx context.Context, before exchange.Refund, to exchange
 
 // BeginBankRefund reserves the money of a refund at an account of the house, from which an officer pays it. A repeated call changes nothing.
 // CodeInsufficientFunds when no account has enough, CodeForbidden with the cause ErrOfficers when the two officers who opened it may not decide
-// any more, CodeSuspended while payouts are frozen or the database is not released.
+// any more, CodeStateConflict with that cause when the money may not go back any more, as when a source disputes it, CodeSuspended while payouts
+// are frozen or the database is not released.
 func (s *Store) BeginBankRefund(ctx context.Context, id uuid.UUID) (exchange.Refund, error) {
 	return s.workBankRefund(ctx, id, func(ctx context.Context, w *backWork) error {
 		if w.f.Status != exchange.RefundPending {
 			return nil
+		}
+		if err := w.stillGoesBack(ctx); err != nil {
+			return err
 		}
 		if err := w.mayLeave(ctx, exchange.RefundObject(id)); err != nil {
 			return err

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -404,6 +405,44 @@ func TestRefundsByBankThatMayNotLeave(t *testing.T) {
 	wantFault(t, err, exchange.CodeSuspended)
 	r.is(t, r.x, exchange.ExcRefunding, exchange.RefundPending, exchange.WaitFunds)
 	wantBalance(t, r.s, r.bank.Ledger(), "1300", "0")
+}
+
+// Money that a source disputes since officers agreed stays where it is, until two of them end its refund.
+func TestDisputedMoneyIsNotReserved(t *testing.T) {
+	t.Parallel()
+	r := newReturns(t)
+	ctx := t.Context()
+	f := r.agreed(t, r.x, r.payee)
+	storetest.Exec(t, r.s, `INSERT INTO c2b_payments (id, receipt, status, asset, amount, reference, party_hash, paid_at, listed_at, exception_id, disputed, created_at, updated_at)
+		VALUES (gen_random_uuid(), 'SLK1', 'unmatched', 'KES', 300, '', '', now(), now(), $1, true, now(), now())`, r.x.ID)
+	_, err := r.s.BeginBankRefund(ctx, f.ID)
+	wantFault(t, err, exchange.CodeStateConflict)
+	if !errors.Is(err, exchange.ErrOfficers) {
+		t.Errorf("the flow does not learn that officers have to decide: %v", err)
+	}
+	r.is(t, r.x, exchange.ExcRefunding, exchange.RefundPending, exchange.WaitFunds)
+	wantBalance(t, r.s, r.bank.Ledger(), "1300", "0")
+	tx, err := storetest.As(t, r.s, store.RoleFlows).BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, statement := range []string{
+		`UPDATE releases SET passed_at = now() WHERE purpose = 'refund' AND object_id = ` + quotedID(f.ID),
+		`UPDATE refunds SET status = 'processing', bank_hold_id = gen_random_uuid(), begun_at = now(), version = version + 1 WHERE id = ` + quotedID(f.ID),
+	} {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, statement)
+		}
+	}
+	if sqlState(err) != "KV006" || !strings.Contains(err.Error(), "disputed") {
+		t.Errorf("the database begins it: %v", err)
+	}
+	if _, err := r.s.ConfirmChange(ctx, r.failure(t, f, r.two).ID, "", r.admin); err != nil {
+		t.Fatal(err)
+	}
+	r.is(t, r.x, exchange.ExcOpen, exchange.RefundFailed, exchange.WaitNothing)
+	wantBooks(t, r.s)
 }
 
 // What officers proposed before a refund was agreed to and failed is not revived by it.

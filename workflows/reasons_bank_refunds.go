@@ -11,8 +11,8 @@ const (
 // bankRefundGuide is the advice for these reasons.
 var bankRefundGuide = map[Reason]advice{
 	ReasonBankRefundReserve: {
-		"The money of a refund by bank could not be reserved for a while: the house has too little at its banks, or an officer who agreed to it may not decide any more.",
-		"Bring shillings to a bank: the flow goes on by itself. Where an officer is missing, have two officers end it and agree to another one. Send retry to try at once.",
+		"The money of a refund by bank could not be reserved for a while: the house has too little at its banks, an officer who agreed to it may not decide any more, or a source disputes the money by now.",
+		"Bring shillings to a bank: the flow goes on by itself. Where an officer is missing or the money is disputed, have two officers end it; they may agree to another one. Send retry to try at once.",
 		[]string{activities.VerbRetry},
 	},
 	ReasonBankRefundConfirm: {

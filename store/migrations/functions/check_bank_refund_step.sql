@@ -1,4 +1,4 @@
--- The steps of a refund by bank: it is released, which counts it, when its money is reserved; it was paid when enough officers say so; and it
+-- The steps of a refund by bank: it is released, which counts it, when its money is reserved, and that money may still go back; it was paid when enough officers say so; and it
 -- is over unpaid when two officers say so and nobody says otherwise. Its flow alone has it paid. Nothing else of it changes.
 CREATE OR REPLACE FUNCTION check_bank_refund_step() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -6,6 +6,12 @@ DECLARE
 BEGIN
     IF OLD.status <> NEW.status AND NEW.status IN ('processing', 'completed') AND current_user IN ('kivuko_api', 'kivuko_momo', 'kivuko_chain', 'kivuko_signer') THEN
         RAISE EXCEPTION '% pays no refund by bank', current_user USING ERRCODE = '42501';
+    END IF;
+    IF OLD.status <> NEW.status AND NEW.status = 'processing' THEN
+        SELECT 'is of money that ' || bank_refundable(x) INTO fault FROM payment_exceptions x WHERE x.id = NEW.exception_id;
+        IF fault IS NOT NULL THEN
+            RAISE EXCEPTION 'refund % %', NEW.id, fault USING ERRCODE = 'KV006';
+        END IF;
     END IF;
     IF OLD.status <> NEW.status AND NEW.status IN ('processing', 'failed') AND put_back() THEN
         RAISE EXCEPTION 'refund % may have been paid before the database was put back', NEW.id USING ERRCODE = 'KV055';
