@@ -18,6 +18,9 @@ const (
 	MaxRateLife     = 7 * 24 * time.Hour
 	DefaultRateLife = 24 * time.Hour
 	MaxRateJump     = 500 // basis points that one side may move in a rate of the source, from the last rate
+	// MaxRateDrift is how many basis points a side of the source's rate may lie from the last rate that two officers agreed, so that
+	// steps add up. The database has the same value.
+	MaxRateDrift = 1000
 	// MaxManualStray is how many basis points a side of one person's rate may lie from the last rate of the source, which may be
 	// no older than SourceSilence. The database has the same values.
 	MaxManualStray = 200

@@ -188,6 +188,47 @@ func TestB8RatesThatStrayTakeTwoOfficers(t *testing.T) {
 	}
 }
 
+// A source that moves in small steps stays near the last rate that two officers agreed, whoever writes its rates and whatever times they
+// have. From the next agreed rate on it has as much room again.
+func TestStepsOfTheSourceAddUp(t *testing.T) {
+	t.Parallel()
+	ctx, b := t.Context(), newBureau(t)
+	b.rate(t, "100", "101")
+	flows := storetest.As(t, b.Store, store.RoleFlows)
+	step := func(bid, ask string, want bool) {
+		t.Helper()
+		b.time.advance(30 * time.Hour)
+		e := b.entry(t, bid, ask)
+		e.Source = "bank"
+		_, err := b.EnterRate(ctx, e, exchange.System("rates"))
+		if fault, _ := errors.AsType[*exchange.Error](err); want != (err == nil) || !want && (fault == nil || fault.Fields[0].Pointer != "/bid" || fault.Fields[0].Code != "drift") {
+			t.Errorf("the source gives %s: %v", bid, err)
+		}
+		if want {
+			return
+		}
+		_, err = flows.ExecContext(ctx, `INSERT INTO fx_rates SELECT $1::uuid, base, quote, $2, $3, 'bank', valid_from + interval '30 h',
+			stale_at + interval '30 h', id, false, NULL, created_at + interval '30 h' FROM fx_rates ORDER BY valid_from DESC LIMIT 1`, e.ID, bid, ask)
+		if sqlState(err) != "KV006" {
+			t.Errorf("the database takes %s: %v", bid, err)
+		}
+	}
+	step("105", "106", true)
+	step("110", "111.1", true) // a tenth from what was agreed
+	step("110.01", "111.1", false)
+	step("110", "111.2", false)
+	step("106", "107", true)
+	step("101", "102", true)
+	step("96", "97", true)
+	step("91.5", "92.5", true)
+	step("89.9", "91", false)
+	b.rate(t, "90", "91")
+	step("86", "87", true)
+	step("82", "83", true)
+	step("81", "82", true)
+	step("80.9", "81.8", false)
+}
+
 // A payment counts at the higher of the rate in force and the value that two officers agreed; what came with the schema is no
 // agreement.
 func TestPaymentsCountAtTheHigherValue(t *testing.T) {

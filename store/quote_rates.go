@@ -42,6 +42,9 @@ const lastRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.base = $1 A
 // sourceRate is the last rate of a pair that a source gave.
 const sourceRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.base = $1 AND r.quote = $2 AND r.source <> 'admin' ORDER BY r.valid_from DESC LIMIT 1`
 
+// agreedRate is the last rate of a pair that two officers agreed.
+const agreedRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.base = $1 AND r.quote = $2 AND r.jump_confirmed ORDER BY r.valid_from DESC LIMIT 1`
+
 // lockRates serialises additions to the rates of a pair; a read after it sees the newest rate.
 const lockRates = `SELECT pg_advisory_xact_lock(hashtextextended('kivuko fx rates ' || $1::text || ' ' || $2::text, 0))`
 
@@ -67,7 +70,8 @@ func (s *Store) EnterSourcedRate(ctx context.Context, rate exchange.FXRate) erro
 
 // EnterRate stores a rate as the newest of its pair. CodeInvalid names the wrong field. One person's rate must stay
 // within exchange.MaxManualStray of the last that a source gave, within exchange.SourceSilence: otherwise, and while there is no
-// source, CodeLimitReached with the cause ErrRateStrays, and ProposeRate asks a second officer. A source can't enter
+// source, CodeLimitReached with the cause ErrRateStrays, and ProposeRate asks a second officer. A source stays within
+// exchange.MaxRateJump of the last rate, and within exchange.MaxRateDrift of the last that two officers agreed. It can't enter
 // the first rate of a pair (CodeStateConflict), because there is nothing to compare it with. A
 // repeated call with the same id returns the existing rate.
 func (s *Store) EnterRate(ctx context.Context, e RateEntry, by exchange.Principal) (exchange.FXRate, error) {
@@ -120,10 +124,8 @@ func (t unitTx) enterRate(ctx context.Context, e RateEntry, by exchange.Principa
 	case r.Source != exchange.RateSourceAdmin:
 		return r, exchange.Errorf(exchange.CodeStateConflict, "Two officers must agree the first rate of %s in %s.", r.Base, r.Quote)
 	}
-	if r.Source == exchange.RateSourceAdmin && !r.JumpConfirmed {
-		if err := t.nearSource(ctx, r); err != nil {
-			return r, err
-		}
+	if err := t.mayEnter(ctx, r); err != nil {
+		return r, err
 	}
 	err := t.One(ctx, insertRate, r.ID, r.Base, r.Quote, r.Bid, r.Ask, r.Source, r.ValidFrom, r.StaleAt, nullID(r.Replaces), r.JumpConfirmed,
 		nullID(r.CreatedBy), r.CreatedAt)
@@ -143,6 +145,32 @@ func followRate(r *exchange.FXRate, last exchange.FXRate) error {
 	jump := r.Jump(last)
 	return require(jump <= exchange.MaxRateJump, "/bid", "jump", fmt.Sprintf("lies %s from the rate %s (bid %s, ask %s); two officers must agree to more than %s",
 		exchange.Percent(jump), last.ID, last.Bid, last.Ask, exchange.Percent(exchange.MaxRateJump)))
+}
+
+// mayEnter refuses a rate that nobody may enter without two officers. Theirs may be any.
+func (t unitTx) mayEnter(ctx context.Context, r exchange.FXRate) error {
+	switch {
+	case r.Source != exchange.RateSourceAdmin:
+		return t.nearAgreed(ctx, r)
+	case !r.JumpConfirmed:
+		return t.nearSource(ctx, r)
+	}
+	return nil
+}
+
+// nearAgreed refuses a rate of the source that lies too far from the last one that two officers agreed, in however many steps it came
+// there.
+func (t unitTx) nearAgreed(ctx context.Context, r exchange.FXRate) error {
+	var found []exchange.FXRate
+	if err := t.All(ctx, &found, agreedRate, r.Base, r.Quote); err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return exchange.Errorf(exchange.CodeStateConflict, "Two officers must agree a rate of %s in %s.", r.Base, r.Quote)
+	}
+	drift := r.Jump(found[0])
+	return require(drift <= exchange.MaxRateDrift, "/bid", "drift", fmt.Sprintf("lies %s from the rate %s (bid %s, ask %s), the last that two officers agreed; they must agree to more than %s",
+		exchange.Percent(drift), found[0].ID, found[0].Bid, found[0].Ask, exchange.Percent(exchange.MaxRateDrift)))
 }
 
 // nearSource refuses a rate of one person that strays from the source's, or that there is no source to hold against.

@@ -55,6 +55,9 @@ CREATE TRIGGER chain_payments_order_reserved BEFORE INSERT ON chain_payments FOR
 CREATE TRIGGER chain_payments_order_signed BEFORE UPDATE ON chain_payments FOR EACH ROW
     WHEN (NEW.purpose = 'order' AND OLD.status = 'approved' AND NEW.status = 'signed') EXECUTE FUNCTION check_order_reserved();
 
+-- The last rate that two officers agreed, near which a source's rates stay: the house sells by them without an officer.
+CREATE INDEX fx_rates_agreed_idx ON fx_rates (base, quote, valid_from DESC) WHERE jump_confirmed;
+
 -- The quotes of such orders are for one network, on which the house has what it sells.
 ALTER TABLE fx_quotes DROP CONSTRAINT fx_quotes_purpose;
 ALTER TABLE fx_quotes DROP CONSTRAINT fx_quotes_purpose_object;

@@ -1,10 +1,13 @@
 -- A rate follows exactly the last one of its pair. One person's is near the one that a source gave within the hour; any other, and the
--- first, two officers agree. A source doesn't jump. Of the processes the API alone enters rates of persons, and the flows alone those of a
--- source: with both, one of them could lead the source away step by step and hold its own rate against that.
+-- first, two officers agree. A source doesn't jump, and stays near the last rate that two officers agreed: otherwise the process that
+-- enters its rates could lead the price anywhere in small steps. Whoever writes a row chooses its times, so no span of time bounds them.
+-- Of the processes the API alone enters rates of persons, and the flows alone those of a source: with both, one of them could lead the
+-- source away and hold its own rate against that.
 CREATE OR REPLACE FUNCTION check_fx_rate() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     last fx_rates;
     said fx_rates;
+    agreed fx_rates;
 BEGIN
     IF current_user = 'kivuko_api' AND NEW.source <> 'admin' OR current_user = 'kivuko_flows' AND NEW.source = 'admin' THEN
         RAISE EXCEPTION '% enters no rate of %', current_user, NEW.source USING ERRCODE = '42501';
@@ -30,6 +33,10 @@ BEGIN
         END IF;
         IF abs(NEW.bid - last.bid) > last.bid * 0.05 OR abs(NEW.ask - last.ask) > last.ask * 0.05 THEN
             RAISE EXCEPTION 'rate % is too far from rate %', NEW.id, last.id USING ERRCODE = 'KV002';
+        END IF;
+        SELECT * INTO agreed FROM fx_rates WHERE base = NEW.base AND quote = NEW.quote AND jump_confirmed ORDER BY valid_from DESC LIMIT 1;
+        IF agreed.id IS NULL OR abs(NEW.bid - agreed.bid) > agreed.bid * 0.1 OR abs(NEW.ask - agreed.ask) > agreed.ask * 0.1 THEN
+            RAISE EXCEPTION 'rate % is too far from the last one that two officers agreed', NEW.id USING ERRCODE = 'KV006';
         END IF;
         RETURN NEW;
     END IF;
