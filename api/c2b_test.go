@@ -195,6 +195,10 @@ func TestPaymentsAreMatchedWithDeposits(t *testing.T) {
 	if got := match(d.officer, q, large).want(http.StatusOK).object(); got["status"] != "unmatched" || got["status_detail"] != "second_approval" || got["otc_deposit_id"] != large {
 		t.Errorf("named once %v", got)
 	}
+	queue := d.do(get, otcPath+"/queue/pending-bank", nil, d.second.auth()).want(http.StatusOK).object()["deposits"].([]any)
+	if len(queue) != 2 || queue[1].(map[string]any)["id"] != large || queue[1].(map[string]any)["status_detail"] != "second_approval" {
+		t.Errorf("the second officer's queue is %v", queue)
+	}
 	if got := match(d.boss, q, large).want(http.StatusOK).object(); got["status"] != "matched" {
 		t.Errorf("named twice %v", got)
 	}

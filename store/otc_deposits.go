@@ -266,14 +266,15 @@ type OTCQueueFilter struct {
 const MaxQueueCount = 1000
 
 // OTCQueue pages through the deposits that wait for an officer, with their number up to MaxQueueCount: those whose money is known first,
-// the oldest money before newer, then the others by their submission. Two indexes have this order.
+// the oldest money before newer, then the others by their submission. Mobile money waits for an officer when it came, or when one named a
+// payment that another one has to name too. Two indexes have this order.
 func (s *Store) OTCQueue(ctx context.Context, f OTCQueueFilter, p Page) ([]exchange.OTCDeposit, int, error) {
 	var w where
 	w.add(`d.status IN ('pending', 'assigned')`)
 	if f.AssignedTo != uuid.Nil {
 		w.add(`d.status = 'assigned' AND d.assigned_to = ?`, f.AssignedTo)
 	}
-	w.add(`(d.method = 'bank' OR d.received_at IS NOT NULL)`)
+	w.add(`(d.method = 'bank' OR d.received_at IS NOT NULL OR d.named_payment_id IS NOT NULL)`)
 	w.eq("d.method", string(f.Method))
 	const from = `otc_deposits d`
 	var all []exchange.OTCDeposit

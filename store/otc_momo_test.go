@@ -341,6 +341,43 @@ func TestTwoOfficersNameAPaymentAboveTheLimit(t *testing.T) {
 	wantBooks(t, d.s)
 }
 
+// A deposit whose payment one officer named is in the queue of those who may name it a second time, also while it is assigned, until it has
+// its money, ends, or its payment turns out to be another's.
+func TestANamedPaymentWaitsInTheQueue(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	queue := func(f store.OTCQueueFilter, want ...exchange.OTCDeposit) {
+		t.Helper()
+		all, total, err := d.s.OTCQueue(t.Context(), f, store.Page{Number: 1, Size: 10})
+		if err != nil || total != len(want) || len(all) != len(want) {
+			t.Fatalf("%d of %d in the queue, %v; want %d", len(all), total, err, len(want))
+		}
+		for i, o := range all {
+			if o.ID != want[i].ID || o.Detail != exchange.WaitSecond || o.NamedBy != d.one.UserID {
+				t.Errorf("the queue shows %+v", o)
+			}
+		}
+	}
+	o, next := d.byMomo(t, exchange.OTCByC2B, "150000"), d.byMomo(t, exchange.OTCByC2B, "170000")
+	d.awaited(t, o)
+	d.awaited(t, next)
+	queue(store.OTCQueueFilter{})
+	p, q := d.stray(t, "HOUSE", "150000"), d.stray(t, "HUOSE", "170000")
+	d.do(t, exchange.IntendOTCMatch, next.ID, naming(q), d.one)
+	queue(store.OTCQueueFilter{Method: exchange.OTCByC2B}, next)
+	d.do(t, exchange.IntendOTCMatch, o.ID, naming(p), d.one)
+	queue(store.OTCQueueFilter{}, o, next)
+	d.do(t, exchange.IntendOTCAssign, next.ID, exchange.OTCStep{OfficerID: d.two.UserID}, d.boss)
+	d.takes(t, next.ID)
+	queue(store.OTCQueueFilter{AssignedTo: d.two.UserID}, next)
+	d.do(t, exchange.IntendOTCReject, next.ID, exchange.OTCStep{Text: "entered twice"}, d.one)
+	queue(store.OTCQueueFilter{}, o)
+	storetest.Exec(t, d.s, `UPDATE c2b_payments SET disputed = true WHERE id = $1`, p.ID)
+	d.takes(t, o.ID)
+	queue(store.OTCQueueFilter{})
+	d.want(t, o.ID, exchange.OTCPending, exchange.WaitMoney)
+}
+
 // A deposit that ended before its second officer said so leaves the payment to another one.
 func TestAnEndedDepositLetsItsNamedPaymentGo(t *testing.T) {
 	t.Parallel()

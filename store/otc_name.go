@@ -133,6 +133,13 @@ func (x *depositCollection) takeNamed(ctx context.Context, t unitTx) (exchange.P
 	if err != nil {
 		return none, err
 	}
+	open, err := t.isOpen(ctx, p)
+	if err != nil {
+		return none, err
+	}
+	if p.Status == exchange.C2BMatched || p.Disputed || !open {
+		return none, w.forgetNamed(ctx)
+	}
 	room, err := w.room(ctx)
 	if err != nil {
 		return none, err
@@ -140,17 +147,9 @@ func (x *depositCollection) takeNamed(ctx context.Context, t unitTx) (exchange.P
 	if w.d.NamedSecond == uuid.Nil && p.Amount.Cmp(room) > 0 {
 		return none, w.awaitSecond(ctx)
 	}
-	open, err := t.isOpen(ctx, p)
-	if err != nil {
-		return none, err
-	}
 	id, begun, err := readFound[uuid.UUID](ctx, t, lastCollection, exchange.MomoDeposit, w.d.ID)
-	if err != nil || !begun && open { // the flow begins to wait for the deposit's money at any moment
+	if err != nil || !begun { // the flow begins to wait for the deposit's money at any moment
 		return none, err
-	}
-	if p.Status == exchange.C2BMatched || p.Disputed || !open {
-		w.d.NamedPaymentID, w.d.NamedBy, w.d.NamedSecond = uuid.Nil, uuid.Nil, uuid.Nil
-		return none, w.save(ctx, "otc_deposit.changed")
 	}
 	a, err := t.lockedAttempt(ctx, id)
 	if err != nil {
@@ -162,6 +161,15 @@ func (x *depositCollection) takeNamed(ctx context.Context, t unitTx) (exchange.P
 	}
 	err = ar.takeNamed(ctx, p)
 	return ar.post, err
+}
+
+// forgetNamed lets a named payment go that can't be the deposit's money any more, also while it waits for a second officer.
+func (w *otcWork) forgetNamed(ctx context.Context) error {
+	w.d.NamedPaymentID, w.d.NamedBy, w.d.NamedSecond = uuid.Nil, uuid.Nil, uuid.Nil
+	if w.d.Status.WaitsForOfficer() {
+		w.d.Detail = w.waitsFor()
+	}
+	return w.save(ctx, "otc_deposit.changed")
 }
 
 // awaitSecond shows that another officer has to name the payment: other deposits have taken the room since the first one did.

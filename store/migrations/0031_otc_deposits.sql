@@ -135,8 +135,7 @@ CREATE INDEX otc_deposits_list_idx ON otc_deposits (created_at DESC, id DESC);
 CREATE INDEX otc_deposits_merchant_idx ON otc_deposits (merchant_id, created_at DESC, id DESC);
 CREATE INDEX otc_deposits_status_idx ON otc_deposits (status, created_at DESC, id DESC);
 CREATE INDEX otc_deposits_open_idx ON otc_deposits (merchant_id) WHERE status NOT IN ('audited', 'credited', 'rejected', 'cancelled', 'expired');
--- The queue: first those whose money came, the oldest money first, then the others by their submission.
-CREATE INDEX otc_deposits_queue_idx ON otc_deposits (received_at, submitted_at, id) WHERE status IN ('pending', 'assigned') AND (method = 'bank' OR received_at IS NOT NULL);
+-- An officer's queue: first those whose money came, the oldest money first, then the others by their submission.
 CREATE INDEX otc_deposits_officer_idx ON otc_deposits (assigned_to, received_at, submitted_at, id) WHERE status = 'assigned';
 CREATE INDEX otc_deposits_receipt_idx ON otc_deposits (receipt_code) WHERE receipt_code <> '';
 CREATE INDEX otc_deposits_bank_reference_idx ON otc_deposits (bank_reference) WHERE bank_reference <> '';

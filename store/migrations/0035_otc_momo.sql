@@ -34,6 +34,9 @@ ALTER TABLE otc_deposits
 -- A payment is named for one deposit at a time. One that has ended, or got its money otherwise, lets it go.
 CREATE UNIQUE INDEX otc_deposits_named_key ON otc_deposits (named_payment_id) WHERE named_payment_id IS NOT NULL AND received_at IS NULL
     AND status IN ('pending', 'assigned', 'claimed', 'info_required', 'on_hold');
+-- The queue: first those whose money came, the oldest money first, then the others by their submission.
+CREATE INDEX otc_deposits_queue_idx ON otc_deposits (received_at, submitted_at, id) WHERE status IN ('pending', 'assigned')
+    AND (method = 'bank' OR received_at IS NOT NULL OR named_payment_id IS NOT NULL);
 CREATE TRIGGER otc_deposits_name BEFORE UPDATE ON otc_deposits FOR EACH ROW WHEN (NEW.named_payment_id IS NOT NULL OR OLD.named_payment_id IS NOT NULL)
     EXECUTE FUNCTION check_named_deposit();
 ALTER TABLE c2b_payments DROP CONSTRAINT c2b_payments_aside;
