@@ -179,7 +179,7 @@ func (w *harness) wantOnlyProven() {
 	}
 	for _, r := range []workflows.Reason{workflows.ReasonMomoCredential, workflows.ReasonRefundCredential} {
 		if refused[r] != credentialNumbers {
-			w.t.Errorf("%d flows are parked with %s, want the %d that were refused", refused[r], r, credentialNumbers)
+			w.t.Errorf("%d flows are parked with %s, want the %d that were refused; of all: %v", refused[r], r, credentialNumbers, w.signs.reasons)
 		}
 	}
 }
