@@ -110,8 +110,8 @@ go_tests() {
 	local code=0 said pid pids=() postgres=("$(bin)/with-postgres" --)
 	"$${postgres[@]}" true
 	said=$$(mktemp -d)
-	nice -n 5 $(GO) -C dev/nodes $(go_test) "$$@" $(NODE_PACKAGES) >"$$said/nodes" 2>&1 & pids+=($$!)
-	nice -n 5 "$${postgres[@]}" $(GO) $(go_test) "$$@" $(PACKAGES) >"$$said/product" 2>&1 & pids+=($$!)
+	nice -n 15 $(GO) -C dev/nodes $(go_test) "$$@" $(NODE_PACKAGES) >"$$said/nodes" 2>&1 & pids+=($$!)
+	nice -n 15 "$${postgres[@]}" $(GO) $(go_test) "$$@" $(PACKAGES) >"$$said/product" 2>&1 & pids+=($$!)
 	trap 'kill "$${pids[@]}" 2>/dev/null' INT TERM
 	"$${postgres[@]}" $(GO) -C dev $(go_test) "$$@" $(DEV_PACKAGES) || code=1
 	for pid in "$${pids[@]}"; do wait "$$pid" || code=1; done

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"os"
 	"path"
@@ -110,11 +111,11 @@ type round map[string][]*trial
 func (r round) all() []*trial { return slices.Concat(slices.Collect(maps.Values(r))...) }
 
 // firstRound has a trial for each row, at the first of its points.
-func firstRound(tracks []track, which *regexp.Regexp) round {
+func firstRound(tracks []track, which *regexp.Regexp, of share) round {
 	r := round{}
 	for _, l := range tracks {
 		for _, row := range l.rows {
-			if which.MatchString(row.at) {
+			if which.MatchString(row.at) && of.has(row.at) {
 				r[l.name] = append(r[l.name], &trial{row: row, point: row.at, scenario: row.scenario()})
 			}
 		}
@@ -141,6 +142,32 @@ func roundOf(tracks []track, points []string) round {
 // does. They take several times as long as all other tests of this package.
 const crashesVariable = "KIVUKO_E2E_CRASHES"
 
+// shareVariable asks for a part of all trials, "0/3" to "2/3": those of about every third activity.
+const shareVariable = "KIVUKO_E2E_CRASH_SHARE"
+
+// share is a part of the trials. The trials of one activity belong together, because some need what an earlier one left.
+type share struct{ part, of uint32 }
+
+func askedShare(t *testing.T) share {
+	t.Helper()
+	s := share{of: 1}
+	if asked := os.Getenv(shareVariable); asked != "" {
+		if _, err := fmt.Sscanf(asked, "%d/%d", &s.part, &s.of); err != nil || s.part >= s.of {
+			t.Fatalf("%s=%s: want a part like 0/3", shareVariable, asked)
+		}
+		t.Logf("only the trials of share %s; `make test-crash` plays all", asked)
+	}
+	return s
+}
+
+// has reports whether the trials of a point, or of a row's pattern, are in the share.
+func (s share) has(point string) bool {
+	activity, _, _ := strings.Cut(point, "/")
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(activity))
+	return h.Sum32()%s.of == s.part
+}
+
 // brief are the trials of every run: one crash of each kind of process, at its most critical point.
 var brief = []string{
 	"OpenOrder/OpenOrder#1/after", "PromptPayer/call#1/after", "SignPayment/SaveSignedAttempt#1/after", "DeliverPayment/call#1/after",
@@ -161,10 +188,11 @@ func TestCrashPoints(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", crashesVariable, err)
 	}
+	of := askedShare(t)
 	w, tracks, played := open(t), table(), map[string]bool{}
 	w.watch(t)
 	const most = 4
-	for n, r := 1, firstRound(tracks, wanted); n <= most && len(r) > 0; n++ {
+	for n, r := 1, firstRound(tracks, wanted, of); n <= most && len(r) > 0; n++ {
 		t.Run(fmt.Sprintf("round %d", n), func(t *testing.T) {
 			w.reach(t, r)
 			w.judge(t, r)
@@ -179,7 +207,7 @@ func TestCrashPoints(t *testing.T) {
 		}
 		for point := range all {
 			row, found := rowOf(tracks, point)
-			if found && !played[point] && !exempt(point) && (wanted.MatchString(point) || wanted.MatchString(row.at)) && w.plays(row) {
+			if found && !played[point] && !exempt(point) && of.has(point) && (wanted.MatchString(point) || wanted.MatchString(row.at)) && w.plays(row) {
 				left = append(left, point)
 			}
 		}
@@ -191,7 +219,7 @@ func TestCrashPoints(t *testing.T) {
 		}
 	}
 	if wanted.String() == "" {
-		w.complete(t)
+		w.complete(t, of)
 	}
 }
 
