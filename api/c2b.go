@@ -151,8 +151,10 @@ func (q *query) yesNo(name string) *bool {
 }
 
 func (s *server) c2bRoutes() []route {
-	const path = "/api/v1/auth/otc/c2b/payments"
+	const path, limits = "/api/v1/auth/otc/c2b/payments", "/api/v1/auth/otc/limits"
 	return []route{
+		{method: get, path: limits, action: exchange.ActReadLimits, limit: limitGeneral, handle: s.listOTCLimits},
+		{method: post, path: limits, action: exchange.ActWriteLimits, limit: limitGeneral, key: keyOptional, handle: s.setOTCLimit},
 		{method: get, path: path, action: exchange.ActReadC2B, limit: limitGeneral, handle: s.listC2B},
 		{method: post, path: path + "/{id}/match", action: exchange.ActMatchC2B, limit: limitGeneral, key: keyRequired, timeout: flowTimeout, handle: s.matchC2B},
 	}

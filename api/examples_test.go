@@ -36,7 +36,7 @@ func exampleTests() []func(*testing.T) {
 		TestOrdersAreTheirOwners, TestOrderVerbs, TestRemittanceGoesToABank, TestEveryObjectHasATag, TestCountriesAndCurrencies,
 		TestWebhookEndpoints, TestRecords, TestWalletsAndTheirDefault, TestDenyListIsTheAdmins, TestReconciliationIsRead,
 		TestCryptoIsReturnedByTwo, TestEveryPatchTakesAVersion, TestWalletsOnEveryNetwork, TestColdTransfersAreSignedElsewhere,
-		TestFloatIsMoved, TestRatesAreTheAdmins, TestOperatorsOfTransfers, TestProfilesAreTheAdmins, TestBankDaysAreAgreedByTwo, TestQuotesOfTheDesk,
+		TestFloatIsMoved, TestRatesAreTheAdmins, TestOperatorsOfTransfers, TestProfilesAreTheAdmins, TestBankDaysAreAgreedByTwo, TestQuotesOfTheDesk, TestAutomaticLimitsAreRaisedByTwo,
 		TestANoticeIsNotedAndWakesWhatWaits, TestBreakerShowsAndIsClosed, TestUsersOfAnAdmin, TestExceptionsShowWhereTheCryptoIs,
 		TestOwnLimitsAndMovements, TestReservesAreRead, TestReplayNamesWhatWasChanged, TestMomoTermsAreEnteredByTwo,
 		TestParkedFlowsAreListedWithWhatToDo, TestReopenNonceSequence, TestEscrowPoolGrowsByRequest,

@@ -149,6 +149,35 @@ func TestBankDaysAreAgreedByTwo(t *testing.T) {
 	}
 }
 
+func TestAutomaticLimitsAreRaisedByTwo(t *testing.T) {
+	const path = "/api/v1/auth/otc/limits"
+	e := start(t)
+	admin, officer, merchant := e.person(exchange.RoleAdmin), e.person(exchange.RoleTreasury), e.person(exchange.RoleVendor)
+	set := func(merchant any, automatic any) *reply {
+		body := map[string]any{"automatic": automatic}
+		if merchant != nil {
+			body["merchant_id"] = merchant
+		}
+		return e.do(post, path, body, admin.auth())
+	}
+	set(nil, nil).blames("/automatic required")
+	set(nil, "-1").blames("/automatic format")
+	set(officer.ID, "1").blames("/merchant_id role")
+	set(newID(), "1").refused(exchange.CodeNotFound)
+	set(merchant.ID, "100000.00").refused(exchange.CodeStateConflict)
+	e.do(post, path, map[string]any{"automatic": "1"}, merchant.auth()).refused(exchange.CodeForbidden)
+	e.do(get, path, nil, merchant.auth()).refused(exchange.CodeForbidden)
+	e.agree(set(merchant.ID, "250000").want(http.StatusAccepted), officer)
+	set(nil, "50000").want(http.StatusNoContent)
+	list := e.do(get, path, nil, officer.auth()).want(http.StatusOK).object()
+	got := list["limits"].([]any)
+	house, own := got[0].(map[string]any), got[1].(map[string]any)
+	if list["total"] != 2.0 || house["merchant_id"] != nil || house["automatic"] != "50000.00" || house["change_id"] != nil || house["entered_by"] != admin.ID.String() ||
+		own["merchant_id"] != merchant.ID.String() || own["automatic"] != "250000.00" || own["change_id"] == nil || own["entered_by"] != officer.ID.String() {
+		t.Errorf("listed %v", list)
+	}
+}
+
 func TestSendWithAQuote(t *testing.T) {
 	c := newCrossing(t, "100")
 	ask := func(who person, change map[string]any) *reply {

@@ -35,6 +35,7 @@ const (
 	ControlFreezeLift         ControlKind = "freeze_lift"          // the end of a freeze of all outgoing payments
 	ControlNonceReopened      ControlKind = "nonce_reopened"       // a wallet signs again after a transaction that was not ours
 	ControlEscrowPolicy       ControlKind = "escrow_policy"        // escrow addresses rest less, or unverified users may use more of them
+	ControlOTCLimit           ControlKind = "otc_limit"            // more mobile money of a merchant needs no officer
 	ControlBankAccount        ControlKind = "bank_account"         // an account of the house at a bank, or other data of it
 	ControlBankDay            ControlKind = "bank_day"             // banks settle on a day, or don't
 	ControlInventory          ControlKind = "inventory_allocation" // crypto of the treasury for purchases without an offer, or back
@@ -64,7 +65,7 @@ func ControlKinds() []ControlKind {
 		ControlHouseLimits, ControlUserLimits, ControlStaffAccess, ControlMomoTerms, ControlTreasuryAllocation, ControlFloatMove,
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
-		ControlEscrowPolicy,
+		ControlEscrowPolicy, ControlOTCLimit,
 		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlInventory, ControlLineFreed, ControlBankRefund, ControlBankRefundFailure, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
 	}
 }

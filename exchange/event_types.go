@@ -53,6 +53,7 @@ var eventTypes = []EventType{
 	{"control_change.proposed", "control_change", "A change waits for a second officer.", true},
 	{"bank_account.created", "bank_account", "Two officers agreed on an account of the house at a bank.", true},
 	{"bank_account.changed", "bank_account", "Two officers agreed on other data of an account of the house at a bank, or one switched it off.", true},
+	{"otc_limit.entered", "otc_limit", "A merchant's automatic limit of mobile money was changed, or the house's.", true},
 	{"bank_day.entered", "bank_day", "Two officers agreed whether banks settle on a day.", true},
 	{"bank_statement.imported", "bank_statement", "The lines of a bank's statement were stored.", true},
 	{"bank_statement.compared", "bank_statement", "The balance of a bank's statement was compared with the ledger.", true},

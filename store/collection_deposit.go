@@ -135,7 +135,7 @@ func (w *otcWork) room(ctx context.Context) (money.Amount, error) {
 	return readOne[money.Amount](ctx, w, "limit", readRoom, w.d.MerchantID)
 }
 
-const readAutomatic = `SELECT automatic||' KES' FROM otc_limits WHERE merchant_id IN ($1, '00000000-0000-7000-8000-6b6976756b6f') ORDER BY merchant_id = $1 DESC LIMIT 1`
+const readAutomatic = `SELECT otc_limit($1)||' KES'`
 
 // automatic is how much mobile money of the deposit's merchant needs no officer in 24 hours.
 func (w *otcWork) automatic(ctx context.Context) (money.Amount, error) {

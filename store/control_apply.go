@@ -30,6 +30,7 @@ var (
 		exchange.ControlEscrowPolicy:      unitTx.applyEscrowPolicy,
 		exchange.ControlBankAccount:       unitTx.applyBankAccount,
 		exchange.ControlBankDay:           unitTx.applyBankDay,
+		exchange.ControlOTCLimit:          unitTx.applyOTCLimit,
 		exchange.ControlFeeSweepRule:      unitTx.applyFeeSweepRule,
 		exchange.ControlLineFreed:         unitTx.applyLineFreed,
 	}

@@ -163,7 +163,7 @@ func TestTheDatabaseRefusesInventedSteps(t *testing.T) {
 		"a way back":                     `UPDATE otc_deposits SET status = 'pending' WHERE id = ` + id(confirmed.ID),
 		"a deletion":                     `DELETE FROM otc_deposits WHERE id = ` + id(pending.ID),
 		"an open end of a settled one":   `UPDATE otc_deposits SET credited_at = NULL WHERE id = ` + id(settled.ID),
-		"a higher automatic limit":       `INSERT INTO otc_limits VALUES (` + id(d.merchant.ID) + `, 1e9)`,
+		"a higher automatic limit":       `INSERT INTO otc_limits (merchant_id, entry, automatic, entered_by, entered_at) VALUES (` + id(d.merchant.ID) + `, 1, 1e9, ` + id(d.boss.UserID) + `, now())`,
 		"a confirmation in other words":  `INSERT INTO otc_confirmations SELECT gen_random_uuid(), ` + id(claimed.ID) + `, officer_id, amount, value_date, bank_account_id, 'X', NULL, true, now() FROM otc_confirmations LIMIT 1`,
 		"a credited one without booking": `UPDATE otc_deposits SET status = 'credited', credited_at = now(), credited_by = ` + id(d.other.UserID) + ` WHERE id = ` + id(confirmed.ID),
 	} {

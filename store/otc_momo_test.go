@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -584,6 +585,75 @@ func TestTheAutomaticLimitIsOfADay(t *testing.T) {
 	d.takes(t, named.ID)
 	d.want(t, named.ID, exchange.OTCConfirmed, exchange.WaitSettle)
 	wantBooks(t, d.s)
+}
+
+// Two officers raise the limit of a merchant, or the house's for all without an own one; one admin lowers it, which counts at once.
+func TestTheAutomaticLimitOfAMerchant(t *testing.T) {
+	t.Parallel()
+	d := newOTC(t)
+	admin, kes := storetest.PrincipalOf(storetest.User(t, d.s, exchange.RoleAdmin)), func(v string) money.Amount { return money.Must(money.KES, v) }
+	comes := func(amount string, want exchange.OTCStatus) {
+		t.Helper()
+		o := d.byMomo(t, exchange.OTCByC2B, amount)
+		d.arrives(t, d.awaited(t, o), amount)
+		if o = d.read(t, o.ID); o.Status != want {
+			t.Fatalf("%s KES are %s (%s)", amount, o.Status, o.Detail)
+		}
+	}
+	set := func(merchant uuid.UUID, to string) error {
+		t.Helper()
+		waits, err := d.s.SetOTCLimit(t.Context(), merchant, kes(to), admin)
+		if err == nil && waits.ID != uuid.Nil {
+			err = storetest.Agreed(t, d.s)(waits, nil)
+		}
+		return err
+	}
+	for of, to := range map[uuid.UUID]string{d.merchant.ID: "200000", exchange.PlatformTreasury: "120000"} {
+		if err := set(of, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	comes("150000", exchange.OTCConfirmed)
+	comes("60000", exchange.OTCPending)
+	if err := set(d.merchant.ID, "200000.00"); exchange.CodeOf(err) != exchange.CodeStateConflict {
+		t.Errorf("the same limit: %v", err)
+	}
+	if err := set(admin.UserID, "1"); exchange.CodeOf(err) != exchange.CodeInvalid {
+		t.Errorf("of an admin: %v", err)
+	}
+	waits, err := d.s.SetOTCLimit(t.Context(), d.merchant.ID, kes("300000"), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set(d.merchant.ID, "150000"); err != nil {
+		t.Fatal(err)
+	}
+	if err := storetest.Agreed(t, d.s)(waits, nil); exchange.CodeOf(err) != exchange.CodeStateConflict {
+		t.Errorf("agreed after it was lowered: %v", err)
+	}
+	comes("10000", exchange.OTCPending)
+	all, total, err := d.s.OTCLimits(t.Context(), store.Page{Number: 1, Size: 9})
+	if err != nil || total != 2 || all[0].MerchantID != exchange.PlatformTreasury || !all[0].Automatic.Equal(kes("120000")) || all[0].ChangeID == uuid.Nil ||
+		all[1].MerchantID != d.merchant.ID || !all[1].Automatic.Equal(kes("150000")) || all[1].ChangeID != uuid.Nil || all[1].EnteredBy != admin.UserID {
+		t.Errorf("listed %+v, %v", all, err)
+	}
+	entry := func(merchant uuid.UUID, n int, to string, by uuid.UUID) string {
+		return fmt.Sprintf(`INSERT INTO otc_limits (merchant_id, entry, automatic, entered_by, entered_at) VALUES ('%s', %d, %s, '%s', now())`, merchant, n, to, by)
+	}
+	api := storetest.As(t, d.s, store.RoleAPI)
+	for name, c := range map[string]struct{ query, want string }{
+		"higher, by one":         {entry(d.merchant.ID, 3, "150001", admin.UserID), "KV006"},
+		"the house's, by one":    {entry(exchange.PlatformTreasury, 3, "120001", admin.UserID), "KV006"},
+		"of a new one, by one":   {entry(storetest.User(t, d.s, exchange.RoleVendor).ID, 1, "120001", admin.UserID), "KV006"},
+		"not the next one":       {entry(d.merchant.ID, 4, "1", admin.UserID), "KV002"},
+		"by the merchant itself": {entry(d.merchant.ID, 3, "1", d.merchant.ID), "KV006"},
+		"of an officer":          {entry(admin.UserID, 1, "1", admin.UserID), "KV002"},
+		"another one":            {`UPDATE otc_limits SET automatic = 1e9`, "42501"},
+	} {
+		if _, err := api.ExecContext(t.Context(), c.query); sqlState(err) != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
 }
 
 // Payments that come at once don't take the same room.

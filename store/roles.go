@@ -78,7 +78,7 @@ bank_lines                  riu   ru     r     r      r       -         -
 otc_destinations            riu   rl     r     r      r       -         -
 otc_deposits                r     riu    ru    r      -       -         -
 otc_confirmations           r     riu    r     -      -       -         -
-otc_limits                  r     r      r     -      -       -         -
+otc_limits                  ri    r      r     -      -       -         -
 otc_withdrawals             ru    riu    ru    ru     ru      -         -
 valuations                  riu   r      r     r      r       -         -
 role_limits                 riu   r      r     r      r       -         -

@@ -177,13 +177,20 @@ CALL same_columns('otc_confirmations', 'id, deposit_id, officer_id, amount, valu
 CALL set_once('otc_confirmations', 'withdrawn_at');
 CREATE TRIGGER otc_confirmations_said BEFORE INSERT ON otc_confirmations FOR EACH ROW EXECUTE FUNCTION check_deposit_confirmation();
 
--- Up to how much mobile money needs no officer, by merchant. The house's own row counts for merchants without one.
+-- Up to how much mobile money needs no officer in 24 hours, by merchant. The latest entry counts, and the house's own for merchants without one.
 CREATE TABLE otc_limits (
-    merchant_id uuid         PRIMARY KEY REFERENCES users (id),
-    automatic   zero_or_more NOT NULL
+    merchant_id uuid         NOT NULL REFERENCES users (id),
+    entry       integer      NOT NULL CHECK (entry > 0),
+    automatic   zero_or_more NOT NULL,
+    change_id   uuid         REFERENCES control_changes (id), -- by which two officers agreed; one of them may lower it
+    entered_by  uuid         REFERENCES users (id),
+    entered_at  timestamptz  NOT NULL,
+    PRIMARY KEY (merchant_id, entry),
+    CONSTRAINT otc_limits_change_key UNIQUE (change_id)
 );
-INSERT INTO otc_limits (merchant_id, automatic) VALUES ('00000000-0000-7000-8000-6b6976756b6f', 100000);
+INSERT INTO otc_limits (merchant_id, entry, automatic, entered_at) VALUES ('00000000-0000-7000-8000-6b6976756b6f', 1, 100000, '2026-01-01');
 CALL append_only('otc_limits');
+CREATE TRIGGER otc_limits_agreed BEFORE INSERT ON otc_limits FOR EACH ROW EXECUTE FUNCTION check_otc_limit();
 
 -- A quote that was used has its deposit. A deposit whose money its quote does not cover uses another one.
 ALTER TABLE fx_quotes DROP CONSTRAINT fx_quotes_object_key;

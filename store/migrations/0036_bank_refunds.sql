@@ -91,6 +91,6 @@ ALTER TABLE control_changes ADD CONSTRAINT control_changes_kind CHECK (kind IN (
     'treasury_allocation', 'float_move', 'exception_decision', 'payout_attestation', 'order_address', 'refund_decision', 'database_release',
     'deny_removal', 'fee_profile', 'fx_rate', 'breaker_closed', 'quarantine_settled', 'freeze_lift', 'nonce_reopened', 'escrow_policy',
     'bank_account', 'journal_entry', 'bank_day', 'withdrawal_failure', 'fee_sweep', 'fee_sweep_rule', 'inventory_allocation', 'line_freed',
-    'bank_refund', 'bank_refund_failure'));
+    'bank_refund', 'bank_refund_failure', 'otc_limit'));
 
 INSERT INTO state_transitions (machine, from_state, to_state) VALUES ('payment_exception', 'refunding', 'open'), ('refund', 'pending', 'failed');

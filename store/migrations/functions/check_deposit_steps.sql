@@ -4,8 +4,7 @@ CREATE OR REPLACE FUNCTION check_deposit_steps(was otc_deposits, now otc_deposit
 DECLARE
     importers uuid[] := ARRAY(SELECT unnest(ARRAY[s.imported_by, f.uploaded_by]) FROM bank_lines l JOIN bank_statements s ON s.id = l.statement_id
         JOIN files f ON f.id = s.file_id WHERE l.id = now.statement_line_id);
-    automatic numeric := (SELECT o.automatic FROM otc_limits o WHERE o.merchant_id IN (now.merchant_id, '00000000-0000-7000-8000-6b6976756b6f')
-        ORDER BY o.merchant_id = now.merchant_id DESC LIMIT 1);
+    automatic numeric := otc_limit(now.merchant_id);
 BEGIN
     RETURN CASE
         WHEN now.confirmed_by IS NOT NULL AND was.confirmed_by IS NULL AND (was.status <> 'claimed' OR now.confirmed_by <> was.claimed_by OR was.claim_expires_at <= now.updated_at

@@ -3,6 +3,5 @@
 CREATE OR REPLACE FUNCTION deposit_room(merchant uuid) RETURNS numeric LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('kivuko automatic ' || merchant, 0));
-    RETURN (SELECT o.automatic FROM otc_limits o WHERE o.merchant_id IN (merchant, '00000000-0000-7000-8000-6b6976756b6f') ORDER BY o.merchant_id = merchant DESC LIMIT 1)
-        - (SELECT coalesce(sum(d.received_amount), 0) FROM otc_deposits d WHERE d.merchant_id = merchant AND d.automatic_at > clock_timestamp() - interval '24 hours');
+    RETURN otc_limit(merchant) - (SELECT coalesce(sum(d.received_amount), 0) FROM otc_deposits d WHERE d.merchant_id = merchant AND d.automatic_at > clock_timestamp() - interval '24 hours');
 END $$;
