@@ -104,14 +104,16 @@ func TestDetailsSayWhyADecisionWasRefused(t *testing.T) {
 	t.Parallel()
 	w := newTransferHarness(t)
 	w.needs(1)
-	w.at(whenPending, func() { w.env.SignalWorkflow(workflows.SignalApprove, map[string]string{"note": "fine"}) })
-	w.at(whenPending+time.Second, func() {
-		details := detailsOf(t, w.env, workflows.TransferID(w.ask.ID))
-		for _, want := range []string{"Transfer pending_approval", `Signal "approve" refused at `, "It carries no token; use POST /api/v1/auth/approvals/tokens to get one."} {
-			if !strings.Contains(details, want) {
-				t.Errorf("the details do not say %q:\n%s", want, details)
+	w.whenAsked(func() {
+		w.env.SignalWorkflow(workflows.SignalApprove, map[string]string{"note": "fine"})
+		w.at(time.Hour, func() {
+			details := detailsOf(t, w.env, workflows.TransferID(w.ask.ID))
+			for _, want := range []string{"Transfer pending_approval", `Signal "approve" refused at `, "It carries no token; use POST /api/v1/auth/approvals/tokens to get one."} {
+				if !strings.Contains(details, want) {
+					t.Errorf("the details do not say %q:\n%s", want, details)
+				}
 			}
-		}
+		})
 	})
 	w.play(t)
 }

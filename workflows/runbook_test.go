@@ -87,7 +87,7 @@ func (c *parkedCommand) shown(t *testing.T, env *testsuite.TestWorkflowEnvironme
 }
 
 // detailsOf reads what the Web UI shows of a flow now.
-func detailsOf(t *testing.T, env *testsuite.TestWorkflowEnvironment, flow string) string {
+func detailsOf(t testing.TB, env *testsuite.TestWorkflowEnvironment, flow string) string {
 	t.Helper()
 	answer, err := env.QueryWorkflowByID(flow, "__temporal_workflow_metadata")
 	if err != nil {

@@ -3,8 +3,10 @@ package workflows_test
 import (
 	"context"
 	"crypto/sha256"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/client"
@@ -194,6 +196,18 @@ func (w *transferHarness) sender() exchange.Principal {
 // asksOf writes down what the sender asks of the transfer's flow.
 func (w *transferHarness) asksOf(kind exchange.IntentKind, terms exchange.Terms) workflows.IntentRef {
 	return w.intends(kind, uuid.New(), w.ask.ID, terms, w.sender())
+}
+
+// whenAsked does something once the flow waits for officers. The clock of the test runs on while a step does, so no time of it says
+// that the transfer is open.
+func (w *transferHarness) whenAsked(do func()) {
+	w.at(time.Second, func() {
+		if !strings.Contains(detailsOf(w.t, w.env, workflows.TransferID(w.ask.ID)), "Transfer "+string(exchange.TransferPending)) {
+			w.whenAsked(do)
+			return
+		}
+		do()
+	})
 }
 
 // token gives an officer, identified by a number from 1, the right to one decision.

@@ -75,9 +75,8 @@ func noted(want ...exchange.Code) func(*testing.T, *transferHarness) {
 }
 
 const (
-	whenPending = 2 * time.Second
-	whenParked  = time.Hour
-	sent        = exchange.TransferCompleted
+	whenParked = time.Hour
+	sent       = exchange.TransferCompleted
 )
 
 func screeningPassages() []passage {
@@ -143,18 +142,21 @@ func approvalPassages() []passage {
 	approve := func(w *transferHarness, at time.Duration) {
 		w.at(at, func() { w.decide("approve", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
 	}
+	approveSoon := func(w *transferHarness) {
+		w.whenAsked(func() { w.decide("approve", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
+	}
 	return []passage{
-		{name: "approved through the API", required: 1, status: sent, detail: none, people: func(w *transferHarness) { approve(w, whenPending) }, check: answered("approve", "")},
+		{name: "approved through the API", required: 1, status: sent, detail: none, people: func(w *transferHarness) { approveSoon(w) }, check: answered("approve", "")},
 		{
 			name: "approved by signal", required: 1, status: sent, detail: none, check: noted(),
 			people: func(w *transferHarness) {
-				w.at(whenPending, func() { w.knock(workflows.SignalApprove, w.token(1, exchange.Approve)) })
+				w.whenAsked(func() { w.knock(workflows.SignalApprove, w.token(1, exchange.Approve)) })
 			},
 		},
 		{
 			name: "two officers, one by the API and one by a signal", required: 2, status: sent, detail: none,
 			people: func(w *transferHarness) {
-				w.at(whenPending, func() {
+				w.whenAsked(func() {
 					again := w.token(1, exchange.Approve)
 					w.decide("approve", workflows.UpdateApprove, w.token(1, exchange.Approve))
 					w.at(time.Minute, func() { w.decide("again", workflows.UpdateApprove, again) })
@@ -169,26 +171,28 @@ func approvalPassages() []passage {
 		{
 			name: "rejected by signal", required: 2, status: exchange.TransferRejected, detail: exchange.DetailRejected,
 			people: func(w *transferHarness) {
-				approve(w, whenPending)
+				approveSoon(w)
 				w.at(time.Hour, func() { w.knock(workflows.SignalReject, w.token(2, exchange.Reject)) })
 			},
 		},
 		{
 			name: "rejected through the API", required: 1, status: exchange.TransferRejected, detail: exchange.DetailRejected,
 			people: func(w *transferHarness) {
-				w.at(whenPending, func() { w.decide("reject", workflows.UpdateReject, w.token(1, exchange.Reject)) })
+				w.whenAsked(func() { w.decide("reject", workflows.UpdateReject, w.token(1, exchange.Reject)) })
 			},
 		},
 		{
 			name: "signals without a valid token decide nothing", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailLapsed,
 			people: func(w *transferHarness) {
-				w.at(whenPending, func() { w.env.SignalWorkflow(workflows.SignalApprove, nil) })
-				w.at(3*time.Second, func() { w.env.SignalWorkflow(workflows.SignalApprove, "yes") })
-				w.at(4*time.Second, func() { w.knock(workflows.SignalApprove, "made up") })
-				w.at(5*time.Second, func() { w.knock(workflows.SignalApprove, w.token(1, exchange.Reject)) })
-				w.at(6*time.Second, func() {
-					late := w.token(1, exchange.Approve)
-					w.at(exchange.ApprovalTokenTTL, func() { w.knock(workflows.SignalApprove, late) })
+				w.whenAsked(func() {
+					w.env.SignalWorkflow(workflows.SignalApprove, nil)
+					w.at(time.Second, func() { w.env.SignalWorkflow(workflows.SignalApprove, "yes") })
+					w.at(2*time.Second, func() { w.knock(workflows.SignalApprove, "made up") })
+					w.at(3*time.Second, func() { w.knock(workflows.SignalApprove, w.token(1, exchange.Reject)) })
+					w.at(4*time.Second, func() {
+						late := w.token(1, exchange.Approve)
+						w.at(exchange.ApprovalTokenTTL, func() { w.knock(workflows.SignalApprove, late) })
+					})
 				})
 			},
 			check: noted(exchange.CodeNotFound, exchange.CodeNotFound, exchange.CodeNotFound, exchange.CodeNotFound, exchange.CodeExpired),
@@ -196,7 +200,7 @@ func approvalPassages() []passage {
 		{
 			name: "a flood of signals is noted a hundred times and the API still decides", required: 1, status: sent, detail: none,
 			people: func(w *transferHarness) {
-				w.at(whenPending, func() {
+				w.whenAsked(func() {
 					for range 120 {
 						w.knock(workflows.SignalApprove, "made up")
 					}
@@ -213,7 +217,7 @@ func approvalPassages() []passage {
 		{
 			name: "officers decide after its execution was cancelled", required: 1, status: sent, detail: none, check: answered("approve", ""),
 			people: func(w *transferHarness) {
-				w.at(whenPending, w.env.CancelWorkflow)
+				w.whenAsked(w.env.CancelWorkflow)
 				approve(w, time.Hour)
 			},
 		},
