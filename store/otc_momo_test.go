@@ -646,6 +646,7 @@ func TestTheAutomaticLimitOfAMerchant(t *testing.T) {
 		"the house's, by one":    {entry(exchange.PlatformTreasury, 3, "120001", admin.UserID), "KV006"},
 		"of a new one, by one":   {entry(storetest.User(t, d.s, exchange.RoleVendor).ID, 1, "120001", admin.UserID), "KV006"},
 		"not the next one":       {entry(d.merchant.ID, 4, "1", admin.UserID), "KV002"},
+		"by a treasury officer":  {entry(d.merchant.ID, 3, "1", storetest.User(t, d.s, exchange.RoleTreasury).ID), "KV006"},
 		"by the merchant itself": {entry(d.merchant.ID, 3, "1", d.merchant.ID), "KV006"},
 		"of an officer":          {entry(admin.UserID, 1, "1", admin.UserID), "KV002"},
 		"another one":            {`UPDATE otc_limits SET automatic = 1e9`, "42501"},

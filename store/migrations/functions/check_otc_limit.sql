@@ -6,7 +6,7 @@ BEGIN
     IF NEW.entry <> (SELECT coalesce(max(o.entry), 0) + 1 FROM otc_limits o WHERE o.merchant_id = NEW.merchant_id) THEN
         RAISE EXCEPTION 'the limit of % is not its next one', NEW.merchant_id USING ERRCODE = 'KV002';
     END IF;
-    PERFORM FROM users u WHERE u.id = NEW.entered_by AND u.is_active AND u.role IN ('admin', 'treasury') FOR SHARE;
+    PERFORM FROM users u WHERE u.id = NEW.entered_by AND u.is_active AND (u.role = 'admin' OR u.role = 'treasury' AND NEW.change_id IS NOT NULL) FOR SHARE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the limit of % is entered by nobody who may', NEW.merchant_id USING ERRCODE = 'KV006';
     END IF;
