@@ -22,6 +22,8 @@ func (o *opening) OpenOffRamp(_ context.Context, a exchange.Asked, operator stri
 	return exchange.Order{}, nil
 }
 
+func (*opening) OffRampDeposits(context.Context, uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
+
 // A sale names the mobile money operator of this worker: its breaker is the one that counts. The intent is used for the flow
 // that the server of flows names.
 func TestSaleNamesItsOperator(t *testing.T) {

@@ -79,6 +79,7 @@ func (f *offRamp) open(ctx workflow.Context) {
 		return
 	}
 	f.since, f.expiresAt = workflow.Now(ctx), f.order.ExpiresAt
+	f.deposits = append(f.deposits, f.sale.Came...)
 	if !shownAtStart(ctx) {
 		show(ctx, AttrNetwork.ValueSet(string(f.order.Network)), AttrAsset.ValueSet(string(f.order.Asset)),
 			AttrMerchantID.ValueSet(f.order.MerchantID.String()), AttrDeadline.ValueSet(f.expiresAt))

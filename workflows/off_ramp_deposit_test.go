@@ -57,6 +57,23 @@ func depositing() []sell {
 			set: func(w *saleHarness) { w.at(min, w.comes(1, exchange.DepositFinal, crypto("10"), false)) },
 		},
 		{
+			name: "the signals are lost while the flow is away", status: sold, detail: none,
+			set: func(w *saleHarness) {
+				w.store.lost = func(call string) error {
+					if call != "OpenOffRamp" || w.final.Number > watchedTo {
+						return nil
+					}
+					w.comes(1, exchange.DepositFinal, crypto("10"), false)()
+					return exchange.Errorf(exchange.CodeUnavailable, "the worker died")
+				}
+			},
+			check: func(t *testing.T, w *saleHarness) {
+				if o := w.order(); o.DepositAt.IsZero() || o.CompletedAt.After(w.start.Add(3*min)) {
+					t.Errorf("the sale was completed at %s", o.CompletedAt)
+				}
+			},
+		},
+		{
 			name: "its time is over before a lost signal", status: sold, detail: none,
 			set: func(w *saleHarness) {
 				w.at(29*min+50*time.Second, w.comes(1, exchange.DepositSeen, crypto("10"), false))

@@ -3,6 +3,7 @@ package attacks
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -103,18 +104,28 @@ func TestB4_ATerminatedPurchase(t *testing.T) {
 	}
 }
 
-// D5: a row without a flow was seen by nobody. Now the comparison starts what is missing: here a sale whose flow is gone before
-// its crypto comes.
+// D5: a row without a flow was seen by nobody. Now the comparison starts what is missing: here a sale whose flow is gone while
+// its crypto comes, so that nobody receives the signals about it.
 func TestD5_ARowWithoutAFlow(t *testing.T) {
 	w := openBeside(t)
 	seller, phone := w.Amina(t), testbed.NewPhone()
 	o := w.sells(t, seller, phone)
 	w.terminate(t, workflows.OffRampID(o.ID))
 	w.pays(t, o, sold)
+	testbed.Eventually(t, "the last signal about the crypto of "+o.ID.String()+" is lost", func() error {
+		if w.count(t, lostSignals, workflows.OffRampID(o.ID)) == 0 {
+			return errors.New("it was not sent yet")
+		}
+		return nil
+	})
 	w.resumed(t)
 	w.completes(t, seller, o.ID)
 	w.paidTo(t, phone, paid)
 }
+
+// lostSignals are those that the watch has sent to a flow about final crypto.
+const lostSignals = `SELECT count(*) FROM deposit_wakeups u JOIN deposit_waits w ON w.id = u.wait_id JOIN chain_deposits d ON d.id = u.deposit_id
+WHERE w.workflow_id = $1 AND u.sent_at IS NOT NULL AND u.version = d.version AND d.status = 'final'`
 
 // terminate ends the run of a flow by hand.
 func (w *harness) terminate(t *testing.T, flow string) {
