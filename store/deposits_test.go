@@ -108,7 +108,7 @@ func owed(w exchange.Wallet, a money.Asset) exchange.AccountRef {
 
 func eventsOf(t testing.TB, s *store.Store, id uuid.UUID) []string {
 	t.Helper()
-	rows, err := storetest.Owner(t, s).QueryContext(t.Context(), `SELECT type FROM events WHERE object_id = $1 ORDER BY sequence`, id)
+	rows, err := storetest.Owner(t, s).QueryContext(t.Context(), `SELECT type FROM events WHERE object_id = $1 ORDER BY cursor`, id)
 	if err != nil {
 		t.Fatal(err)
 	}

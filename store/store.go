@@ -35,10 +35,12 @@ import (
 
 // Options configure a Store.
 type Options struct {
-	MaxConns int              // connections in the pool; pg.DefaultMaxConns when zero
-	Now      func() time.Time // the clock; the time in UTC with milliseconds when nil
-	Logger   *slog.Logger     // slog.Default when nil
-	Limits   Limits           // what customers may request; DefaultLimits where zero
+	MaxConns int // connections in the pool; pg.DefaultMaxConns when zero
+	// Connect makes the pool of connections; pg.Connect when nil. Tests keep theirs for the next test.
+	Connect func(dsn string) (*sql.DB, error)
+	Now     func() time.Time // the clock; the time in UTC with milliseconds when nil
+	Logger  *slog.Logger     // slog.Default when nil
+	Limits  Limits           // what customers may request; DefaultLimits where zero
 	// AuditKeys compute the links of the audit log's chain: the first one new links, all of them old ones. None where nothing is
 	// sealed or verified.
 	AuditKeys []exchange.AuditKey
@@ -58,7 +60,7 @@ type Store struct {
 
 // Open connects to a migrated database. The caller must Close the store.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
-	db, err := pg.Open(ctx, url, o.MaxConns, o.Commits)
+	db, err := pg.Open(ctx, url, o.MaxConns, o.Connect, o.Commits)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"net"
 	"time"
 
@@ -39,12 +40,21 @@ func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (ne
 	return d.DialContext(ctx, network, address)
 }
 
-// Connect returns a pool of connections on which a host that vanished is noticed within half a minute. It connects at the first use.
+// Connect returns a pool of connections of a Connector. It connects at the first use.
 func Connect(dsn string) (*sql.DB, error) {
+	c, err := Connector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(c), nil
+}
+
+// Connector makes connections on which a host that vanished is noticed within half a minute.
+func Connector(dsn string) (driver.Connector, error) {
 	c, err := pq.NewConnector(dsn)
 	if err != nil {
 		return nil, exchange.Wrap(exchange.CodeInternal, err, "The database URL can't be read.")
 	}
 	c.Dialer(newDialer())
-	return sql.OpenDB(c), nil
+	return c, nil
 }

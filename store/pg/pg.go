@@ -40,10 +40,13 @@ type DB struct {
 	missing  map[string]bool // queries that a transaction had to prepare for itself
 }
 
-// Open connects to a database. A maxConns of zero means DefaultMaxConns. commits, if not nil, returns the Watch for a
-// change; then everything is written in transactions.
-func Open(ctx context.Context, url string, maxConns int, commits func(context.Context) Watch) (*DB, error) {
-	connected, err := Connect(withSettings(url, commits != nil))
+// Open connects to a database. A maxConns of zero means DefaultMaxConns, a nil connect Connect. commits, if not nil, returns the
+// Watch for a change; then everything is written in transactions.
+func Open(ctx context.Context, url string, maxConns int, connect func(dsn string) (*sql.DB, error), commits func(context.Context) Watch) (*DB, error) {
+	if connect == nil {
+		connect = Connect
+	}
+	connected, err := connect(withSettings(url, commits != nil))
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Package storetest gives each test a database of its own on a real PostgreSQL.
 //
-// A template is migrated once per schema, under a lock, and reused by other test binaries on the same server; each
-// test clones it, which takes a fraction of a second, and drops its clone at the end.
+// A template is migrated once per schema, under a lock, and reused by other test binaries on the same server. Each binary
+// clones it for its tests, which have the clones one after the other.
 package storetest
 
 import (
@@ -56,6 +56,9 @@ func OpenAs(t testing.TB, dsn string, role store.Role, o store.Options) *store.S
 	}
 	if o.AuditKeys == nil {
 		o.AuditKeys = []exchange.AuditKey{{ID: "test", Secret: []byte("0123456789abcdef0123456789abcdef")}}
+	}
+	if o.Connect == nil {
+		o.Connect = connectTo
 	}
 	s, err := store.Open(t.Context(), withRole(t, dsn, role), o)
 	if err != nil {
@@ -182,23 +185,23 @@ func As(t testing.TB, s *store.Store, role store.Role) *sql.Conn {
 	return c
 }
 
-// URL creates a fresh database and returns its URL for the owner of the schema, for tests that read tables directly or
-// tamper with them. The database is dropped at the end of the test.
+// URL returns the URL of a fresh database for the owner of the schema, for tests that read tables directly or tamper with them.
+// The test has it to itself until its end.
 func URL(t testing.TB) string {
 	t.Helper()
-	server := serverURL(t)
-	tpl, admin, err := template(server)
+	c, err := take(t.Context(), serverURL(t))
 	if err != nil {
-		t.Fatalf("make the template database: %v", err)
+		t.Fatalf("a database for the test: %v", err)
 	}
-	return create(t, admin, server, ` TEMPLATE `+tpl+` STRATEGY file_copy`)
+	t.Cleanup(func() { c.release(t) })
+	return c.dsn
 }
 
 // EmptyURL creates an empty database, for tests of the migrations themselves.
 func EmptyURL(t testing.TB) string {
 	t.Helper()
 	server := serverURL(t)
-	return create(t, DB(t, server), server, "")
+	return create(t, DB(t, server), server)
 }
 
 func serverURL(t testing.TB) string {
@@ -214,12 +217,12 @@ func serverURL(t testing.TB) string {
 const hanging = 5 * time.Minute
 
 // create creates a database that is dropped at the end of the test.
-func create(t testing.TB, admin *sql.DB, server, options string) string {
+func create(t testing.TB, admin *sql.DB, server string) string {
 	t.Helper()
-	name := "kivuko_test_" + randomName()
+	name := "kivuko_empty_" + randomName()
 	ctx, cancel := context.WithTimeout(context.Background(), hanging)
 	defer cancel()
-	if _, err := admin.ExecContext(ctx, `CREATE DATABASE `+name+options); err != nil {
+	if _, err := admin.ExecContext(ctx, `CREATE DATABASE `+name); err != nil {
 		t.Fatalf("create a database: %v", err)
 	}
 	t.Cleanup(func() {
@@ -229,7 +232,9 @@ func create(t testing.TB, admin *sql.DB, server, options string) string {
 			t.Errorf("drop the test database: %v", err)
 		}
 	})
-	return database(t, server, name)
+	u := parse(t, server)
+	u.Path = "/" + name
+	return u.String()
 }
 
 // DB opens a plain connection pool on a database of URL.
@@ -246,7 +251,7 @@ func DB(t testing.TB, dsn string) *sql.DB {
 
 func connect(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("postgres", dsn)
+	db, err := connectTo(dsn)
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
@@ -262,54 +267,10 @@ func parse(t testing.TB, dsn string) *url.URL {
 	return u
 }
 
-func database(t testing.TB, server, name string) string {
-	t.Helper()
-	u := parse(t, server)
-	u.Path = "/" + name
-	return u.String()
-}
-
 func randomName() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails
 	return hex.EncodeToString(b)
-}
-
-var templates struct {
-	sync.Mutex
-	made map[string]cloner // the templates by server URL
-}
-
-// cloner is a template's name and the connections that clone it, which stay open until the process exits.
-type cloner struct {
-	template string
-	admin    *sql.DB
-}
-
-// template creates the template database unless this or another test binary has created it.
-func template(server string) (string, *sql.DB, error) {
-	templates.Lock()
-	defer templates.Unlock()
-	if c, ok := templates.made[server]; ok {
-		return c.template, c.admin, nil
-	}
-	hash, err := store.SchemaHash()
-	if err != nil {
-		return "", nil, err
-	}
-	name := "kivuko_template_" + hash
-	if err := ensureTemplate(server, name); err != nil {
-		return "", nil, err
-	}
-	admin, err := sql.Open("postgres", server)
-	if err != nil {
-		return "", nil, err
-	}
-	if templates.made == nil {
-		templates.made = map[string]cloner{}
-	}
-	templates.made[server] = cloner{template: name, admin: admin}
-	return name, admin, nil
 }
 
 func ensureTemplate(server, name string) (err error) {
