@@ -27,7 +27,7 @@ type crowd struct {
 }
 
 // together runs sales and refunds in parallel, and WatchFloat every five minutes, as its schedule does. The refunds begin
-// when the crypto of the sales has come.
+// when they are told to.
 func together(ctx workflow.Context, all crowd) error {
 	as := func(id string) workflow.Context {
 		return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueFlows})
@@ -36,7 +36,7 @@ func together(ctx workflow.Context, all crowd) error {
 		workflow.ExecuteChildWorkflow(as(workflows.OffRampID(in.IntentID)), workflows.OffRamp, in)
 	}
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		_ = workflow.Sleep(ctx, firstPayouts)
+		workflow.GetSignalChannel(ctx, refundsBegin).Receive(ctx, nil)
 		for _, in := range all.Refunds {
 			_ = workflow.Sleep(ctx, time.Second)
 			workflow.ExecuteChildWorkflow(as(workflows.LatePaymentID(in.AttemptID)), workflows.LatePayment, in)
@@ -50,8 +50,12 @@ func together(ctx workflow.Context, all crowd) error {
 	}
 }
 
-// firstPayouts is when the first payouts have been sent, of which the operator refuses two because of our credential.
-const firstPayouts = 63 * time.Second
+// refundsBegin is the signal to begin the refunds.
+const refundsBegin = "refunds begin"
+
+// firstPayouts is how long after the crypto of the first two sales their payouts have been sent, which the operator refuses because
+// of our credential.
+const firstPayouts = 3 * time.Second
 
 // owes books money that came late for an order that its customer had cancelled, so that it is owed to the phone.
 func (w *harness) owes(m storetest.Market, magic string) workflows.LatePaymentInput {
@@ -106,12 +110,28 @@ func TestCatalogue18_EveryNumberAtOnce(t *testing.T) {
 	w.stopAfter = 12 * time.Hour
 	w.play("payouts", together, in, func(env *testsuite.TestWorkflowEnvironment) {
 		env.RegisterWorkflow(together)
-		for i, r := range all {
-			at := firstPayouts + time.Duration(i)*time.Second
-			if r.Phone == phone("65") || r.Phone == phone("66") { // refused in a row, while the first of the others are pending
-				at = time.Minute
+		var others []exchange.OrderRequest
+		first := 0 // those that are refused in a row, while the first of the others are pending
+		rest := func() {
+			if first--; first > 0 {
+				return
 			}
-			env.RegisterDelayedCallback(func() { w.comes(env, r) }, at)
+			env.RegisterDelayedCallback(func() {
+				if err := env.SignalWorkflowByID("payouts", refundsBegin, nil); err != nil {
+					t.Error(err)
+				}
+			}, firstPayouts)
+			for i, r := range others {
+				w.comesAfter(env, firstPayouts+time.Duration(i)*time.Second, r, func() {})
+			}
+		}
+		for _, r := range all {
+			if r.Phone == phone("65") || r.Phone == phone("66") {
+				first++
+				w.comesAfter(env, time.Minute, r, rest)
+			} else {
+				others = append(others, r)
+			}
 		}
 		for at := 30 * time.Minute; at < 8*time.Hour; at += 30 * time.Minute {
 			env.RegisterDelayedCallback(func() {

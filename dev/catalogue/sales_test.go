@@ -59,7 +59,7 @@ func (w *harness) sale(magic string) exchange.OrderRequest {
 // sell plays a sale to its end. Its crypto comes after a minute.
 func (w *harness) sell(r exchange.OrderRequest, script ...func(*testsuite.TestWorkflowEnvironment)) exchange.Order {
 	w.t.Helper()
-	return w.resumes(r, append(script, after(time.Minute, func(env *testsuite.TestWorkflowEnvironment) { w.comes(env, r) }))...)
+	return w.resumes(r, append(script, func(env *testsuite.TestWorkflowEnvironment) { w.comesAfter(env, time.Minute, r, func() {}) })...)
 }
 
 // resumes plays a sale from its beginning, as after a reset: steps that its rows show as done are not repeated.
@@ -76,6 +76,23 @@ func (w *harness) resumes(r exchange.OrderRequest, script ...func(*testsuite.Tes
 		w.t.Fatalf("the sale was not opened: %v", err)
 	}
 	return w.order(r.ID)
+}
+
+// comesAfter has the crypto of a sale come after a time, once the sale is open, and then does something. The clock of the test runs
+// on while many sales are opened, so no time of it says that one is.
+func (w *harness) comesAfter(env *testsuite.TestWorkflowEnvironment, at time.Duration, r exchange.OrderRequest, then func()) {
+	env.RegisterDelayedCallback(func() {
+		_, err := w.store.OrderByID(w.t.Context(), r.ID)
+		switch {
+		case err == nil:
+			w.comes(env, r)
+			then()
+		case exchange.CodeOf(err) == exchange.CodeNotFound:
+			w.comesAfter(env, time.Second, r, then)
+		default:
+			w.t.Error(err)
+		}
+	}, at)
 }
 
 // comes books the deposit of a sale in a final block, as the watch over the chain does, and wakes the flow.
