@@ -20,6 +20,7 @@ type vault struct {
 	handedOut int
 	parts     int
 	completed int
+	signed    int
 	refuses   exchange.Code // that nothing can be withdrawn
 	asked     int           // to withdraw
 }
@@ -38,6 +39,13 @@ func (w *transferHarness) count(n *int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	*n++
+}
+
+// counted is what an activity has counted.
+func (w *transferHarness) counted(n *int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return *n
 }
 
 func (w *transferHarness) durable() bool { return w.ask.Network == exchange.Solana }
@@ -152,6 +160,9 @@ func (w *transferHarness) signedElsewhere(ctx context.Context, payment uuid.UUID
 		a.NonceAccount, a.NonceBlock, a.RefBlock, a.ExpiresAt = d.NonceAccount, d.NonceBlock, d.RefBlock, time.Time{}
 	}
 	a, err = w.store.SaveColdAttempt(ctx, d.ID, a, w.officer)
+	if err == nil {
+		w.count(&w.vault.signed)
+	}
 	return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
 }
 
@@ -234,7 +245,12 @@ func TestColdTransfers(t *testing.T) {
 		{
 			name: "given back and brought at once", status: sent, detail: none, reasons: []workflows.Reason{waits},
 			people: func(w *transferHarness) {
-				w.store.fault = once("GiveUpTransfer") // so that the import is done before it
+				w.store.fault = func(call string) error { // so that the import is done before it
+					if call == "GiveUpTransfer" && w.counted(&w.vault.signed) == 0 {
+						return errAway
+					}
+					return nil
+				}
 				w.at(whenParked, func() { w.order(activities.VerbRefund); w.brings("import", "good") })
 			},
 			check: answered("import", ""),
