@@ -102,22 +102,15 @@ bin/with-postgres: check-go FORCE
 .PHONY: FORCE
 FORCE:
 
-# go_tests runs `go test` with the given arguments in three modules, in parallel, each beside a PostgreSQL of its own. The
-# whole stack's tests wait for blocks most of the time, so that the product's and the nodes', which compute, run with a
-# lower priority; the output of these two is printed at the end. The first call installs PostgreSQL where it is missing.
+# go_tests runs `go test` with the given arguments in three modules, one after the other, each beside a PostgreSQL of its own. The
+# product's and the nodes' tests compute, with a lower priority than what may be played beside them; those of the whole stack wait for
+# blocks and for each other, and nothing of ours makes them late. The first call installs PostgreSQL where it is missing.
 define go_tests
 go_tests() {
-	local code=0 said pid pids=() postgres=("$(bin)/with-postgres" --)
-	"$${postgres[@]}" true
-	said=$$(mktemp -d)
-	nice -n 15 $(GO) -C dev/nodes $(go_test) "$$@" $(NODE_PACKAGES) >"$$said/nodes" 2>&1 & pids+=($$!)
-	nice -n 15 "$${postgres[@]}" $(GO) $(go_test) "$$@" $(PACKAGES) >"$$said/product" 2>&1 & pids+=($$!)
-	trap 'kill "$${pids[@]}" 2>/dev/null' INT TERM
+	local code=0 postgres=("$(bin)/with-postgres" --)
+	nice -n 5 "$${postgres[@]}" $(GO) $(go_test) "$$@" $(PACKAGES) || code=1
+	nice -n 5 $(GO) -C dev/nodes $(go_test) "$$@" $(NODE_PACKAGES) || code=1
 	"$${postgres[@]}" $(GO) -C dev $(go_test) "$$@" $(DEV_PACKAGES) || code=1
-	for pid in "$${pids[@]}"; do wait "$$pid" || code=1; done
-	trap - INT TERM
-	cat "$$said/nodes" "$$said/product"
-	rm -rf "$$said"
 	return $$code
 }
 endef
