@@ -22,7 +22,8 @@ type (
 		Status  exchange.RefundStatus `json:"status"`
 		Amount  string                `json:"amount"`
 		Account string                `json:"account_number"`
-		// Weightless are the references under which officers confirmed it who may not any more. Their words don't stop the end.
+		// Weightless are the references of words that don't count and don't stop the end: of officers who may not confirm it any more,
+		// and those that were taken back.
 		Weightless []string `json:"references_without_weight,omitempty"`
 	}
 )

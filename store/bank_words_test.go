@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -90,6 +92,43 @@ func TestWordsOfOfficersWhoMayNotStopNoPayout(t *testing.T) {
 		}
 	}
 	x.bankPayout(t, exchange.PayoutCompleted, exchange.WaitNothing, 2)
+}
+
+// An officer who says something else takes the words of one who may not confirm any more back, but does not hide them: who ends the payment
+// with that officer sees them.
+func TestWordsThatWereTakenBackAreSeen(t *testing.T) {
+	t.Parallel()
+	c, r := newOutlet(t), newReturns(t)
+	ctx := t.Context()
+	c.takesTwoAtTheBank(t)
+	storetest.Patch(t, r.s, store.LimitPatch{Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{exchange.ApproveBankPayout: {OneAbove: kes("100"), TwoAbove: kes("100")}}})
+	w, f := c.reserved(t, "5000"), r.reserved(t, r.x, r.payee)
+	c.do(t, exchange.IntendWithdrawalPaid, w, said(w, "FT1"), c.one)
+	if _, err := r.confirm(ctx, f, paidBack(f, "FT1"), r.third); err != nil {
+		t.Fatal(err)
+	}
+	switchOff(t, c.s, c.one.UserID)
+	switchOff(t, r.s, r.third.UserID)
+	c.do(t, exchange.IntendWithdrawalPaid, w, said(w, "FT2"), c.two)
+	if _, err := r.confirm(ctx, f, paidBack(f, "FT2"), r.admin); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := c.s.ProposeWithdrawalFailure(ctx, w.ID, "why", c.two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, proposed := range []exchange.ControlChange{ended, r.failure(t, f, r.admin)} {
+		var was struct {
+			References []string `json:"references_without_weight"`
+		}
+		if err := json.Unmarshal(proposed.Was, &was); err != nil || !slices.Equal(was.References, []string{"FT1"}) {
+			t.Errorf("who confirms the %s sees %s (%v)", proposed.Kind, proposed.Was, err)
+		}
+	}
+	if _, err := c.s.ConfirmChange(ctx, ended.ID, "", c.boss); err != nil {
+		t.Fatal(err)
+	}
+	c.is(t, w, exchange.WithdrawalFailed, exchange.DetailReleased)
 }
 
 // No login takes back what an officer said who may still say it.

@@ -78,11 +78,12 @@ func confirmWithdrawal(ctx context.Context, w *outWork) error {
 }
 
 const (
-	// wordsWeightless are what officers said of a payment by bank who may not confirm one any more.
-	wordsWeightless = ` FROM bank_confirmations c WHERE $1 IN (c.order_id, c.withdrawal_id, c.refund_id) AND c.withdrawn_at IS NULL
-	AND NOT EXISTS (SELECT FROM users u WHERE u.id = c.officer_id AND u.is_active AND u.role IN ('admin', 'treasury'))`
-	withdrawWeightless   = `UPDATE bank_confirmations SET withdrawn_at = $2 WHERE id IN (SELECT c.id` + wordsWeightless + `)`
-	referencesWeightless = `SELECT c.reference` + wordsWeightless + ` ORDER BY c.reference`
+	wordsAbout = ` FROM bank_confirmations c WHERE $1 IN (c.order_id, c.withdrawal_id, c.refund_id)`
+	// weightless is a word of an officer who may not confirm a payment by bank any more.
+	weightless         = ` NOT EXISTS (SELECT FROM users u WHERE u.id = c.officer_id AND u.is_active AND u.role IN ('admin', 'treasury'))`
+	withdrawWeightless = `UPDATE bank_confirmations SET withdrawn_at = $2 WHERE id IN (SELECT c.id` + wordsAbout + ` AND c.withdrawn_at IS NULL AND` + weightless + `)`
+	// Words that were taken back are among them: otherwise one officer could hide another's by saying something else first.
+	referencesWeightless = `SELECT DISTINCT c.reference` + wordsAbout + ` AND (c.withdrawn_at IS NOT NULL OR` + weightless + `) ORDER BY c.reference`
 )
 
 // takeBackWeightless takes back what officers said of a payment by bank who may not confirm one any more. Their words don't count, and nobody

@@ -120,7 +120,8 @@ type withdrawalTerms struct {
 	Method exchange.WithdrawalMethod `json:"payout_method"`
 	Amount string                    `json:"payout_amount"`
 	Asset  money.Asset               `json:"payout_asset"`
-	// Weightless are the references under which officers confirmed it who may not any more. Their words don't stop the end.
+	// Weightless are the references of words that don't count and don't stop the end: of officers who may not confirm it any more,
+	// and those that were taken back.
 	Weightless []string `json:"references_without_weight,omitempty"`
 }
 
