@@ -28,8 +28,8 @@ type otcLimitTerms struct {
 	Automatic  string    `json:"automatic"`
 }
 
-// SetOTCLimit lowers a merchant's automatic limit, or proposes to raise it. CodeInvalid for a user that is no merchant, CodeStateConflict when
-// the limit is already so.
+// SetOTCLimit lowers a merchant's automatic limit, or proposes to raise it. CodeInvalid for a user that is no vendor, whose limit counts
+// for its subvendors, CodeStateConflict when the limit is already so.
 func (s *Store) SetOTCLimit(ctx context.Context, merchant uuid.UUID, to money.Amount, by exchange.Principal) (exchange.ControlChange, error) {
 	var waits exchange.ControlChange
 	err := s.inTx(ctx, "limit", func(t unitTx) error {
@@ -55,7 +55,8 @@ func (t unitTx) lockedOTCLimit(ctx context.Context, merchant uuid.UUID) (money.A
 	if err := t.Get(ctx, &u, lockUser, merchant); err != nil {
 		return money.Amount{}, translate(err, "user")
 	}
-	if err := require(u.Role.Merchant(), "/merchant_id", "role", "must be a vendor or a subvendor"); err != nil {
+	// The deposits of subvendors are their vendor's, and so is the limit.
+	if err := require(u.Role == exchange.RoleVendor, "/merchant_id", "role", "must be a vendor"); err != nil {
 		return money.Amount{}, err
 	}
 	return readOne[money.Amount](ctx, t, "limit", readAutomatic, merchant)

@@ -621,6 +621,10 @@ func TestTheAutomaticLimitOfAMerchant(t *testing.T) {
 	if err := set(admin.UserID, "1"); exchange.CodeOf(err) != exchange.CodeInvalid {
 		t.Errorf("of an admin: %v", err)
 	}
+	sub := storetest.Subvendor(t, d.s, d.merchant)
+	if err := set(sub.ID, "1"); exchange.CodeOf(err) != exchange.CodeInvalid {
+		t.Errorf("of a subvendor, which would count for nothing: %v", err)
+	}
 	waits, err := d.s.SetOTCLimit(t.Context(), d.merchant.ID, kes("300000"), admin)
 	if err != nil {
 		t.Fatal(err)
@@ -649,6 +653,7 @@ func TestTheAutomaticLimitOfAMerchant(t *testing.T) {
 		"by a treasury officer":  {entry(d.merchant.ID, 3, "1", storetest.User(t, d.s, exchange.RoleTreasury).ID), "KV006"},
 		"by the merchant itself": {entry(d.merchant.ID, 3, "1", d.merchant.ID), "KV006"},
 		"of an officer":          {entry(admin.UserID, 1, "1", admin.UserID), "KV002"},
+		"of a subvendor":         {entry(sub.ID, 1, "1", admin.UserID), "KV002"},
 		"another one":            {`UPDATE otc_limits SET automatic = 1e9`, "42501"},
 	} {
 		if _, err := api.ExecContext(t.Context(), c.query); sqlState(err) != c.want {

@@ -1,5 +1,5 @@
 -- A merchant's automatic limit is raised by exactly what two officers agreed; one admin may lower it. The lock is that of deposit_room, so that
--- a deposit is judged by the limit before or after.
+-- a deposit is judged by the limit before or after. A subvendor has none: its deposits are its vendor's.
 CREATE OR REPLACE FUNCTION check_otc_limit() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('kivuko automatic ' || NEW.merchant_id, 0));
@@ -10,9 +10,9 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the limit of % is entered by nobody who may', NEW.merchant_id USING ERRCODE = 'KV006';
     END IF;
-    PERFORM FROM users u WHERE u.id = NEW.merchant_id AND u.role IN ('vendor', 'subvendor');
+    PERFORM FROM users u WHERE u.id = NEW.merchant_id AND u.role = 'vendor';
     IF NOT FOUND THEN
-        RAISE EXCEPTION '% is no merchant', NEW.merchant_id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION '% is no vendor', NEW.merchant_id USING ERRCODE = 'KV002';
     END IF;
     IF (NEW.change_id IS NOT NULL OR NEW.automatic > otc_limit(NEW.merchant_id))
         AND NOT EXISTS (SELECT FROM control_changes c WHERE c.id = NEW.change_id AND c.kind = 'otc_limit' AND c.applied_in = pg_current_xact_id()
