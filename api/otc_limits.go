@@ -39,7 +39,10 @@ func (s *server) setOTCLimit(c *call) error {
 	if err != nil {
 		return err
 	}
-	merchant, to := f.id("merchant_id", false), f.amount("automatic", money.KES, true)
+	if !f.has("automatic") {
+		f.fail("automatic", "required", "is required")
+	}
+	merchant, to := f.id("merchant_id", false), f.charge("automatic", money.KES) // zero: all of it needs an officer
 	if err := f.done(); err != nil {
 		return err
 	}

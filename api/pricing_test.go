@@ -162,6 +162,7 @@ func TestAutomaticLimitsAreRaisedByTwo(t *testing.T) {
 	}
 	set(nil, nil).blames("/automatic required")
 	set(nil, "-1").blames("/automatic format")
+	set(nil, "0.001").blames("/automatic precision")
 	set(officer.ID, "1").blames("/merchant_id role")
 	set(newID(), "1").refused(exchange.CodeNotFound)
 	set(merchant.ID, "100000.00").refused(exchange.CodeStateConflict)
@@ -176,6 +177,12 @@ func TestAutomaticLimitsAreRaisedByTwo(t *testing.T) {
 		own["merchant_id"] != merchant.ID.String() || own["automatic"] != "250000.00" || own["change_id"] == nil || own["entered_by"] != officer.ID.String() {
 		t.Errorf("listed %v", list)
 	}
+	set(merchant.ID, "0").want(http.StatusNoContent) // all of it needs an officer
+	list = e.do(get, path, nil, officer.auth()).want(http.StatusOK).object()
+	if own = list["limits"].([]any)[1].(map[string]any); own["automatic"] != "0.00" {
+		t.Errorf("none is listed as %v", own)
+	}
+	set(merchant.ID, "1").want(http.StatusAccepted)
 }
 
 func TestSendWithAQuote(t *testing.T) {
