@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"kivuko/store/pg"
 )
@@ -192,28 +193,43 @@ func (c *clone) drop(ctx context.Context) error {
 	return err
 }
 
-// endOthers ends the sessions that a test has left behind, and reports how many didn't end.
-const endOthers = `
-SELECT count(*) FILTER (WHERE NOT pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
+// others counts the sessions of programs that a test has left behind.
+const others = `
+SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> '` + keptName + `' AND backend_type = 'client backend'`
+
+// closing is how long the server may take to notice that a program has closed its session. It saves a database, nothing depends on it.
+const closing = 200 * time.Millisecond
+
+// alone reports whether nobody uses the database. A session that is open is not ended here: its program could connect again, and would reach
+// the database of the next test.
+func (c *clone) alone(ctx context.Context) (bool, error) {
+	for until := time.Now().Add(closing); ; time.Sleep(closing / 100) {
+		var n int
+		err := c.admin.QueryRowContext(ctx, others).Scan(&n)
+		if err != nil || n == 0 || time.Now().After(until) {
+			return n == 0, err
+		}
+	}
+}
 
 // errChanged is the reason to drop a database.
 var errChanged = errors.New("the schema was changed, or somebody uses the database")
 
 // restore makes a database equal to the template.
 func (c *clone) restore(ctx context.Context) error {
-	var left int
-	if err := c.admin.QueryRowContext(ctx, endOthers).Scan(&left); err != nil {
+	alone, err := c.alone(ctx)
+	if err != nil {
 		return err
 	}
 	var schema string
 	if err := c.admin.QueryRowContext(ctx, schemaPrint).Scan(&schema); err != nil {
 		return err
 	}
-	if left > 0 || schema != c.server.schema {
+	if !alone || schema != c.server.schema {
 		return errChanged
 	}
-	_, err := c.admin.ExecContext(ctx, c.server.restore)
+	_, err = c.admin.ExecContext(ctx, c.server.restore)
 	return err
 }
 
