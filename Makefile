@@ -102,14 +102,13 @@ bin/with-postgres: check-go FORCE
 .PHONY: FORCE
 FORCE:
 
-# go_tests runs `go test` with the given arguments in three modules, one after the other, each beside a PostgreSQL of its own. The
-# product's and the nodes' tests compute, with a lower priority than what may be played beside them; those of the whole stack wait for
-# blocks and for each other, and nothing of ours makes them late. The first call installs PostgreSQL where it is missing.
+# go_tests runs `go test` with the given arguments in three modules, one after the other: the product's and the nodes' tests compute,
+# and would delay those of the whole stack, which wait for blocks. The first call installs PostgreSQL where it is missing.
 define go_tests
 go_tests() {
 	local code=0 postgres=("$(bin)/with-postgres" --)
-	nice -n 5 "$${postgres[@]}" $(GO) $(go_test) "$$@" $(PACKAGES) || code=1
-	nice -n 5 $(GO) -C dev/nodes $(go_test) "$$@" $(NODE_PACKAGES) || code=1
+	"$${postgres[@]}" $(GO) $(go_test) "$$@" $(PACKAGES) || code=1
+	$(GO) -C dev/nodes $(go_test) "$$@" $(NODE_PACKAGES) || code=1
 	"$${postgres[@]}" $(GO) -C dev $(go_test) "$$@" $(DEV_PACKAGES) || code=1
 	return $$code
 }

@@ -45,18 +45,18 @@ type OpenedOffRamp struct {
 	Escrow     string      `json:"escrow"`                // the address to which the crypto must be sent
 	Method     string      `json:"method"`                // of the payout
 	FundFromID uuid.UUID   `json:"fund_from_id,omitzero"` // a custodial wallet from which the crypto is taken
-	Came       []uuid.UUID `json:"came,omitempty"`        // movements that nobody has handled yet
+	Deposits   []uuid.UUID `json:"deposits,omitempty"`    // movements that are not applied yet
 }
 
 // OpenOffRamp inserts the order that an intent asks for, reserves its payout, and leases an escrow address for whose deposits
-// its flow waits from then on. A second call with the same intent returns the same order, and names what came meanwhile: while
-// the flow was gone, nobody received the signals. Refusals have the codes of the store.
+// its flow waits from then on. A second call with the same intent returns the same order, and names the movements that are
+// not applied yet: the signals about them were lost while the flow was not running. Refusals have the codes of the store.
 func (o *OffRamps) OpenOffRamp(ctx context.Context, in IntentInput) (OpenedOffRamp, error) {
 	order, err := o.Store.OpenOffRamp(ctx, in.asked(ctx), o.Provider)
 	if err != nil {
 		return OpenedOffRamp{}, Failure(ctx, err)
 	}
-	came, err := o.Store.OffRampDeposits(ctx, order.ID)
+	deposits, err := o.Store.OffRampDeposits(ctx, order.ID)
 	if err != nil {
 		return OpenedOffRamp{}, Failure(ctx, err)
 	}
@@ -65,7 +65,7 @@ func (o *OffRamps) OpenOffRamp(ctx context.Context, in IntentInput) (OpenedOffRa
 			OrderState: stateOf(order), Type: order.Type, Network: order.Network, Asset: order.Asset, MerchantID: order.VendorID,
 			Crypto: order.Price.Crypto, Fiat: order.Price.Fiat, ExpiresAt: order.ExpiresAt,
 		},
-		Escrow: order.EscrowAddress, Method: order.PaymentMethod, FundFromID: order.FundWalletID, Came: came,
+		Escrow: order.EscrowAddress, Method: order.PaymentMethod, FundFromID: order.FundWalletID, Deposits: deposits,
 	}, nil
 }
 

@@ -79,7 +79,7 @@ func (f *offRamp) open(ctx workflow.Context) {
 		return
 	}
 	f.since, f.expiresAt = workflow.Now(ctx), f.order.ExpiresAt
-	f.deposits = append(f.deposits, f.sale.Came...)
+	f.deposits = append(f.deposits, f.sale.Deposits...)
 	if !shownAtStart(ctx) {
 		show(ctx, AttrNetwork.ValueSet(string(f.order.Network)), AttrAsset.ValueSet(string(f.order.Asset)),
 			AttrMerchantID.ValueSet(f.order.MerchantID.String()), AttrDeadline.ValueSet(f.expiresAt))

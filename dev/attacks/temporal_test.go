@@ -104,8 +104,8 @@ func TestB4_ATerminatedPurchase(t *testing.T) {
 	}
 }
 
-// D5: a row without a flow was seen by nobody. Now the comparison starts what is missing: here a sale whose flow is gone while
-// its crypto comes, so that nobody receives the signals about it.
+// D5: a row without a flow was in no list. Now the comparison starts what is missing: here a sale whose flow is terminated before its
+// crypto comes, so that the signals about it are lost.
 func TestD5_ARowWithoutAFlow(t *testing.T) {
 	w := openBeside(t)
 	seller, phone := w.Amina(t), testbed.NewPhone()

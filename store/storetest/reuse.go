@@ -201,7 +201,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_n
 // closing is how long the server may take to notice that a program has closed its session. It saves a database, nothing depends on it.
 const closing = 200 * time.Millisecond
 
-// alone reports whether nobody uses the database. A session that is open is not ended here: its program could connect again, and would reach
+// alone reports whether the database is unused. A session that is open is not ended here: its program could connect again, and would reach
 // the database of the next test.
 func (c *clone) alone(ctx context.Context) (bool, error) {
 	for until := time.Now().Add(closing); ; time.Sleep(closing / 100) {

@@ -33,7 +33,7 @@ var servers struct {
 	known map[string]*server // by URL
 }
 
-// take hands out a database that nobody uses.
+// take returns an unused database.
 func take(ctx context.Context, dsn string) (*clone, error) {
 	s, err := serverAt(ctx, dsn)
 	if err != nil {
@@ -135,7 +135,15 @@ func newKey() int32 {
 }
 
 // dropAbandoned drops the databases of processes that have ended. Nothing else does so: a process can't know its last test.
-func (s *server) dropAbandoned(ctx context.Context) error {
+// Another process that does the same at this moment is waited for.
+func (s *server) dropAbandoned(ctx context.Context) (err error) {
+	if _, err := s.alive.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, templateLock); err != nil {
+		return err
+	}
+	defer func() {
+		_, uerr := s.alive.ExecContext(ctx, `SELECT pg_advisory_unlock($1)`, templateLock)
+		err = first(err, uerr)
+	}()
 	names, err := pairs(ctx, s.alive, `SELECT datname, split_part(datname, '_', 3) FROM pg_database WHERE datname ~ '^`+namePrefix+`[0-9]+_[0-9]+$'`)
 	if err != nil {
 		return err
