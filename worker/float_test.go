@@ -14,7 +14,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
-	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -25,6 +24,7 @@ import (
 	"kivuko/store"
 	"kivuko/store/storetest"
 	"kivuko/workflows"
+	"kivuko/workflows/workflowstest"
 )
 
 const standingToken = "00000000000000000000000000000000000000000000000000000000000000ab"
@@ -140,13 +140,10 @@ func (w *till) receive(answer http.ResponseWriter, r *http.Request) {
 }
 
 func (w *till) env() *testsuite.TestWorkflowEnvironment {
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
+	env := workflowstest.NewEnvironment(workflowstest.Options{})
 	env.RegisterActivity(w.part)
 	env.RegisterWorkflowWithOptions(workflows.MoveFloat, workflow.RegisterOptions{Name: workflows.TypeMoveFloat})
 	env.RegisterWorkflowWithOptions(workflows.WatchFloat, workflow.RegisterOptions{Name: workflows.TypeWatchFloat})
-	env.SetTestTimeout(time.Hour)
-	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Hour}) // the SDK's limit is of real time
 	return env
 }
 

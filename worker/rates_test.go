@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/shopspring/decimal"
-	"go.temporal.io/sdk/testsuite"
-	sdkworker "go.temporal.io/sdk/worker"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -15,6 +13,7 @@ import (
 	"kivuko/store"
 	"kivuko/store/storetest"
 	"kivuko/workflows"
+	"kivuko/workflows/workflowstest"
 )
 
 // The hourly pruning expires unused quotes.
@@ -59,10 +58,7 @@ func TestPullRates(t *testing.T) {
 	source := &feed{}
 	pull := func() (activities.PulledRates, error) {
 		t.Helper()
-		suite := testsuite.WorkflowTestSuite{}
-		env := suite.NewTestWorkflowEnvironment()
-		env.SetTestTimeout(time.Hour)
-		env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Hour}) // the SDK's limit is of real time
+		env := workflowstest.NewEnvironment(workflowstest.Options{})
 		env.RegisterActivity(&activities.Rates{Store: s, Source: source, Name: "bank", Life: time.Hour})
 		env.ExecuteWorkflow(workflows.PullRates)
 		var out activities.PulledRates

@@ -2,18 +2,16 @@ package worker
 
 import (
 	"cmp"
-	"log/slog"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
-	tlog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
-	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/workflows"
+	"kivuko/workflows/workflowstest"
 )
 
 // busy is the answer of an activity with the most that a flow may be given to do: there is always more.
@@ -83,11 +81,7 @@ func TestScheduledFlowsEndBeforeTheirTimeout(t *testing.T) {
 			if a := s.scheduled(id); a.WorkflowRunTimeout != s.Timeout || a.WorkflowExecutionTimeout != 0 {
 				t.Errorf("a run is ended after %s, all of them after %s", a.WorkflowRunTimeout, a.WorkflowExecutionTimeout)
 			}
-			suite := &testsuite.WorkflowTestSuite{}
-			suite.SetLogger(tlog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-			env := suite.NewTestWorkflowEnvironment()
-			env.SetTestTimeout(time.Hour)
-			env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Hour}) // the SDK's limit is of real time
+			env := workflowstest.NewEnvironment(workflowstest.Options{})
 			mockAll(env, time.Second)
 			began := env.Now()
 			env.ExecuteWorkflow(flows[s.Workflow], noInput(flows[s.Workflow])...)

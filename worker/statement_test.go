@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/testsuite"
-	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -19,6 +17,7 @@ import (
 	"kivuko/store"
 	"kivuko/store/storetest"
 	"kivuko/workflows"
+	"kivuko/workflows/workflowstest"
 )
 
 // list is the operator, whose list begins with a line that is no payment and one that the database refuses, and
@@ -75,9 +74,7 @@ func newStatementHarness(t *testing.T) *statementHarness {
 
 func (w *statementHarness) reconcile(flow any) workflows.PaymentsReconciled {
 	w.t.Helper()
-	env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Hour)
-	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Hour}) // the SDK's limit is of real time
+	env := workflowstest.NewEnvironment(workflowstest.Options{})
 	env.SetStartTime(time.Now())
 	w.signals, w.watches = nil, nil
 	env.RegisterActivity(&activities.Statement{Store: w.store, Operator: w.list, Now: time.Now})

@@ -9,10 +9,8 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -20,6 +18,7 @@ import (
 	"kivuko/store"
 	"kivuko/store/storetest"
 	"kivuko/workflows"
+	"kivuko/workflows/workflowstest"
 )
 
 // harness is everything around the flows: our rows, a mobile money operator, a network, and users.
@@ -39,28 +38,12 @@ type harness struct {
 	signs    *signs
 }
 
-type silentLogger struct{}
-
-func (silentLogger) Debug(string, ...any) {}
-func (silentLogger) Info(string, ...any)  {}
-func (silentLogger) Warn(string, ...any)  {}
-func (silentLogger) Error(string, ...any) {}
-
-var _ log.Logger = silentLogger{}
-
-// newEnvironment is an environment for one flow, which shows its signs to shown if that is not nil. The SDK's limits of
-// real time, three seconds for a test and one for a step, would count a slow machine as a fault.
+// newEnvironment is an environment for one flow, which shows its signs to shown if that is not nil.
 func newEnvironment(shown *signs) *testsuite.TestWorkflowEnvironment {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Hour)
-	options := worker.Options{DeadlockDetectionTimeout: time.Hour}
-	if shown != nil {
-		options.Interceptors = []interceptor.WorkerInterceptor{shown}
+	if shown == nil {
+		return workflowstest.NewEnvironment(workflowstest.Options{})
 	}
-	env.SetWorkerOptions(options)
-	return env
+	return workflowstest.NewEnvironment(workflowstest.Options{Interceptors: []interceptor.WorkerInterceptor{shown}})
 }
 
 // newHarness makes a harness in which every call succeeds, on a database of its own.

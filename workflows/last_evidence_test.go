@@ -13,6 +13,7 @@ import (
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/workflows"
+	"kivuko/workflows/workflowstest"
 )
 
 // chronicle writes a history by hand.
@@ -111,7 +112,7 @@ func TestReplayOfANoticeThatComesLast(t *testing.T) {
 	})
 	c.look(c.task(), activities.ConfirmInput{AttemptID: attempt})
 	c.task() // so that the task before is replayed
-	if err := replayer().ReplayWorkflowHistory(silentLogger{}, &historypb.History{Events: c.events}); err != nil {
+	if err := replayer().ReplayWorkflowHistory(workflowstest.Silent(), &historypb.History{Events: c.events}); err != nil {
 		t.Error(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"kivuko/store"
 	"kivuko/store/storetest"
 	"kivuko/workflows"
+	"kivuko/workflows/workflowstest"
 )
 
 // refusedBefore is a payout whose only attempt was recorded as refused, although the operator may pay it still.
@@ -205,7 +206,7 @@ func TestPayoutThatStands(t *testing.T) {
 			}
 			id := w.decreeWith(activities.ObjectOrder, w.request.ID, activities.VerbResolve, receipt)
 			suite := testsuite.WorkflowTestSuite{}
-			suite.SetLogger(silentLogger{})
+			suite.SetLogger(workflowstest.Silent())
 			env := suite.NewTestActivityEnvironment()
 			p := &activities.Payouts{Store: w.store, Operator: w.operator, Provider: "daraja", Now: time.Now}
 			env.RegisterActivity(p)

@@ -193,7 +193,7 @@ func (d *commands) park(ctx workflow.Context, r Reason, cause error) {
 	d.drop(ctx) // a command was given for the reason before
 	d.reason = r
 	d.describe(ctx, parkedCard(d.about, r, cause)) // at once, and again when the rows have said more
-	workflow.GetLogger(ctx).Error("the flow is parked", "reason", string(r))
+	workflow.GetLogger(ctx).Error("the flow is parked", "reason", string(r), "error", cause)
 	d.about.object = markParked(ctx, r, AttrWaitingFor.ValueSet(WaitsForOperator))
 	d.describe(ctx, parkedCard(d.about, r, cause))
 }

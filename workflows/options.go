@@ -43,6 +43,9 @@ var calls = Calls{
 	Watch:    Limits{Timeout: 10 * time.Minute, Budget: 20 * time.Minute, Heartbeat: 45 * time.Second, FirstRetry: time.Second, LastRetry: 15 * time.Second},
 }
 
+// CallsInUse returns the limits in use.
+func CallsInUse() Calls { return calls }
+
 // UseCalls sets the limits of a process, before its first worker starts.
 func UseCalls(c Calls) error {
 	if err := c.check(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/workflows"
+	"kivuko/workflows/workflowstest"
 )
 
 // flows are all flows that may be under way when a new build is deployed.
@@ -57,7 +58,7 @@ func replay(file string) error {
 		return err
 	}
 	id := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
-	return replayer().ReplayWorkflowHistoryWithOptions(silentLogger{}, h, worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id}})
+	return replayer().ReplayWorkflowHistoryWithOptions(workflowstest.Silent(), h, worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id}})
 }
 
 // samples returns the files of the recorded histories.

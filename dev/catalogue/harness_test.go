@@ -19,7 +19,6 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -29,6 +28,7 @@ import (
 	"kivuko/store"
 	"kivuko/store/storetest"
 	"kivuko/workflows"
+	"kivuko/workflows/workflowstest"
 )
 
 const (
@@ -43,7 +43,6 @@ const (
 	// answersAfter is the delay of the operator's notices.
 	answersAfter = 5 * time.Second
 	longest      = 5 * 24 * time.Hour
-	timeout      = time.Hour // of the real clock: the limit of the whole run ends a flow that hangs
 )
 
 // harness is Kivuko, its operator and a network, at the clock of the flow that is played.
@@ -220,14 +219,8 @@ func (w *harness) register(env *testsuite.TestWorkflowEnvironment) {
 // users and payers; begin is called when the flow starts.
 func (w *harness) play(id string, flow, in any, script func(*testsuite.TestWorkflowEnvironment)) {
 	w.t.Helper()
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silent{})
-	suite.SetMetricsHandler(w.gauges)
-	env := suite.NewTestWorkflowEnvironment()
+	env := workflowstest.NewEnvironment(workflowstest.Options{Metrics: w.gauges, Interceptors: []interceptor.WorkerInterceptor{w.signs}})
 	env.SetStartTime(w.now())
-	// On a busy machine a workflow task may take longer than the SDK's deadlock limit.
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}, DeadlockDetectionTimeout: timeout})
-	env.SetTestTimeout(timeout)
 	stops := w.stopAfter > 0
 	env.SetWorkflowRunTimeout(cmp.Or(w.stopAfter, longest))
 	env.SetDetachedChildWait(!stops)
@@ -390,10 +383,3 @@ func (w *harness) lateWatches(script ...func(*testsuite.TestWorkflowEnvironment)
 		})
 	}
 }
-
-type silent struct{}
-
-func (silent) Debug(string, ...any) {}
-func (silent) Info(string, ...any)  {}
-func (silent) Warn(string, ...any)  {}
-func (silent) Error(string, ...any) {}

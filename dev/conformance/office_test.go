@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/testsuite"
-	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -19,6 +17,7 @@ import (
 	"kivuko/store/storetest"
 	"kivuko/worker"
 	"kivuko/workflows"
+	"kivuko/workflows/workflowstest"
 )
 
 // office is what the product needs to create wallets and to sign.
@@ -88,12 +87,8 @@ func (o office) payment(t testing.TB, m storetest.Market, amount string) exchang
 func (o office) pay(t *testing.T, p exchange.ChainPayment) (workflows.CryptoPayoutResult, error) {
 	t.Helper()
 	o.watched(t)
-	suite := testsuite.WorkflowTestSuite{}
-	suite.SetLogger(quiet{})
-	env := suite.NewTestWorkflowEnvironment()
+	env := workflowstest.NewEnvironment(workflowstest.Options{})
 	env.SetStartTime(time.Now())
-	env.SetTestTimeout(time.Hour)
-	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Hour}) // the SDK's limit is of real time
 	env.RegisterWorkflowWithOptions(workflows.CryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
 	rows := o.db
 	env.RegisterActivity(&activities.Signing{Signer: o.signer, Store: rows, Recipients: &activities.Recipients{Store: rows}})
