@@ -83,13 +83,16 @@ func (s *Store) ParkedFlow(ctx context.Context, workflowID string) (exchange.Par
 	return readOne[exchange.ParkedFlow](ctx, s.db, "parked flow", oneParked+readParked, workflowID)
 }
 
-// Flows whose payout was never sent come before those whose payout was refused: they are the better trial.
+// Flows whose payout was never sent come before those whose payout was refused: they are the better trial. One that was never
+// sent may have found the breaker open and parked after it was closed.
 const readSuspended = `
-SELECT workflow_id FROM parked_flows WHERE reason IN ('momo-suspended', 'refund-suspended', 'withdrawal-suspended', 'momo-credential', 'refund-credential', 'withdrawal-credential') AND since < $1
+SELECT workflow_id FROM parked_flows WHERE reason IN ('momo-suspended', 'refund-suspended', 'withdrawal-suspended')
+    OR reason IN ('momo-credential', 'refund-credential', 'withdrawal-credential') AND since < $1
 ORDER BY reason IN ('momo-credential', 'refund-credential', 'withdrawal-credential'), since, workflow_id LIMIT $2`
 
-// SuspendedBefore lists flows that parked before the breaker was closed because the provider refused our credential.
-func (s *Store) SuspendedBefore(ctx context.Context, closed time.Time, limit int) ([]exchange.FloatWaiter, error) {
+// SuspendedFlows lists flows that parked because the provider refused our credential: those whose payout was never sent, and
+// those whose payout was refused before the breaker was closed. One that is refused after that waits for an officer.
+func (s *Store) SuspendedFlows(ctx context.Context, closed time.Time, limit int) ([]exchange.FloatWaiter, error) {
 	var ids []string
 	if err := s.db.All(ctx, &ids, readSuspended, closed.UTC(), limit); err != nil {
 		return nil, translate(err, "parked flow")

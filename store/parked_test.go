@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -22,6 +23,35 @@ func parkedIDs(t *testing.T, s *store.Store, f exchange.ParkedFilter) []exchange
 		t.Fatal(err)
 	}
 	return all
+}
+
+// Every flow whose payout was never sent is notified that payouts resume, also one that found the breaker open and parked after it
+// was closed; of those whose payout was refused, the ones that parked before.
+func TestSuspendedFlows(t *testing.T) {
+	t.Parallel()
+	s, closed := storetest.New(t), time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for id, p := range map[string]exchange.ParkedFlow{
+		"a refused before": {Reason: "refund-credential", Since: closed.Add(-time.Hour)},
+		"b sent nothing":   {Reason: "momo-suspended", Since: closed.Add(-time.Minute)},
+		"c sent nothing":   {Reason: "withdrawal-suspended", Since: closed.Add(time.Second)},
+		"d refused after":  {Reason: "momo-credential", Since: closed.Add(time.Minute)},
+		"e lacks float":    {Reason: "momo-float", Since: closed.Add(-time.Hour)},
+	} {
+		p.WorkflowID, p.RunID, p.Type = id, "run", "OffRamp"
+		if err := s.KeepParked(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit, want := range map[int][]string{1: {"b sent nothing"}, 10: {"b sent nothing", "c sent nothing", "a refused before"}} {
+		all, err := s.SuspendedFlows(t.Context(), closed, limit)
+		got := []string{}
+		for _, w := range all {
+			got = append(got, w.WorkflowID)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%d of the flows: %v, %v, want %v", limit, got, err, want)
+		}
+	}
 }
 
 // A flow has one row while it is parked, however often it parks, and none afterwards.
