@@ -16,9 +16,17 @@ const replenishEscrow = "replenish-escrow"
 // replenishPool replenishes the pools now, by a new run.
 func (w *harness) replenishPool(t *testing.T) { t.Helper(); w.trigger(t, replenishEscrow) }
 
-// poolReplenished requests more free addresses than there are.
+// moreThanFree is more free addresses than there are or will be while the trial waits: those that rest until then, those that
+// emptyPool has taken out of use, and those that were asked for are counted.
+const moreThanFree = `
+UPDATE escrow_policy SET keep_free = greatest(keep_free, (SELECT count(*) FROM escrow_addresses WHERE network = 'tron'
+        AND (status IN ('free', 'disabled') OR rest_until < now() + interval '5 minutes'))
+    + (SELECT count(*) FROM escrow_requests WHERE network = 'tron' AND made_at IS NULL)) + 1 WHERE network = 'tron'`
+
+// poolReplenished requests more free addresses than there are. Sales return some that had rested, so that more may be free than the
+// pool keeps.
 func poolReplenished(t *testing.T, w *harness, _ *saleScenario, _ *trial, arm func()) {
-	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_policy SET keep_free = keep_free + 1 WHERE network = 'tron'`); err != nil {
+	if _, err := w.db.ExecContext(t.Context(), moreThanFree); err != nil {
 		t.Fatal(err)
 	}
 	arm()
