@@ -37,7 +37,7 @@ type FloatStore interface {
 	SaveFloatQuery(ctx context.Context, id uuid.UUID, ticket string) error
 	FloatQueries(ctx context.Context, id uuid.UUID) ([]string, error)
 	RecordFloatSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.FloatMove, error)
-	SuspendedFlows(ctx context.Context, closed time.Time, limit int) ([]exchange.FloatWaiter, error)
+	SuspendedFlows(ctx context.Context, b exchange.Breaker) ([]exchange.FloatWaiter, error)
 	WaitingForFloat(ctx context.Context, room money.Amount, limit int) ([]exchange.FloatWaiter, error)
 	SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.FloatMoveStatus, o exchange.Observation, note string, by exchange.Principal) (exchange.FloatMove, error)
 }

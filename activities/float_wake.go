@@ -50,7 +50,7 @@ func (f *Float) wake(ctx context.Context, state exchange.FloatState, room money.
 // while a payout is on trial, and all after the operator accepted it. A flow whose payout is refused again parks later than the
 // breaker was closed, so it is not woken again and waits for an operator.
 func (f *Float) wakeSuspended(ctx context.Context, b exchange.Breaker) {
-	waiting, err := f.Store.SuspendedFlows(ctx, b.ResumedAt(), b.Wakeups())
+	waiting, err := f.Store.SuspendedFlows(ctx, b)
 	if err != nil {
 		activity.GetLogger(ctx).Warn("the flows that the breaker parked could not be read", "error", err)
 	}

@@ -166,7 +166,7 @@ func (s *server) wakePayouts(ctx context.Context, change exchange.ControlChange)
 // wakeSuspended notifies the first of the flows that the breaker parked to try again. The others are notified when its
 // payout was accepted. WatchFloat repeats lost notifications.
 func (s *server) wakeSuspended(ctx context.Context, b exchange.Breaker) {
-	waiting, err := s.Store.SuspendedFlows(ctx, b.ResumedAt(), b.Wakeups())
+	waiting, err := s.Store.SuspendedFlows(ctx, b)
 	if err != nil {
 		s.log.Warn("the flows that the breaker parked could not be listed", "error", err)
 	}

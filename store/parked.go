@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"kivuko/exchange"
 )
@@ -84,17 +83,19 @@ func (s *Store) ParkedFlow(ctx context.Context, workflowID string) (exchange.Par
 }
 
 // Flows whose payout was never sent come before those whose payout was refused: they are the better trial. One that was never
-// sent may have found the breaker open and parked after it was closed.
+// sent may have found the breaker open and parked after it was closed. Where the database was put back, one that parks later may
+// have found that its payout is lost, which may have been made.
 const readSuspended = `
-SELECT workflow_id FROM parked_flows WHERE reason IN ('momo-suspended', 'refund-suspended', 'withdrawal-suspended')
+SELECT workflow_id FROM parked_flows WHERE reason IN ('momo-suspended', 'refund-suspended', 'withdrawal-suspended') AND ($3 OR since < $1)
     OR reason IN ('momo-credential', 'refund-credential', 'withdrawal-credential') AND since < $1
 ORDER BY reason IN ('momo-credential', 'refund-credential', 'withdrawal-credential'), since, workflow_id LIMIT $2`
 
-// SuspendedFlows lists flows that parked because the provider refused our credential: those whose payout was never sent, and
-// those whose payout was refused before the breaker was closed. One that is refused after that waits for an officer.
-func (s *Store) SuspendedFlows(ctx context.Context, closed time.Time, limit int) ([]exchange.FloatWaiter, error) {
+// SuspendedFlows lists flows that parked because payouts were suspended or our credential was refused, and that may try now that they
+// were let through again. One that is refused after that waits for an officer, and so does one that parks after a database that was
+// put back was released.
+func (s *Store) SuspendedFlows(ctx context.Context, b exchange.Breaker) ([]exchange.FloatWaiter, error) {
 	var ids []string
-	if err := s.db.All(ctx, &ids, readSuspended, closed.UTC(), limit); err != nil {
+	if err := s.db.All(ctx, &ids, readSuspended, b.ResumedAt().UTC(), b.Wakeups(), b.ReleasedAt.IsZero()); err != nil {
 		return nil, translate(err, "parked flow")
 	}
 	waiting := make([]exchange.FloatWaiter, len(ids))

@@ -47,7 +47,7 @@ func TestRefundsGoOnByThemselves(t *testing.T) {
 		"refused with our credential, then the breaker is closed": {func(t *testing.T, w *harness) {
 			refusedAtFirst(w, "2001")
 			w.at(time.Hour, func() {
-				waiting, err := w.store.SuspendedFlows(t.Context(), w.env.Now(), 10)
+				waiting, err := w.store.SuspendedFlows(t.Context(), exchange.Breaker{ClosedAt: w.env.Now()})
 				if err != nil || len(waiting) != 1 || waiting[0].WorkflowID != workflows.OnRampID(w.request.ID) {
 					t.Errorf("%v are notified of the breaker, %v", waiting, err)
 				}

@@ -18,7 +18,7 @@ import (
 const patience = time.Hour
 
 // The environment measures tries and heartbeats by the real clock, and a step whose time is over fails for good, where a server
-// would repeat it: it would count a slow machine as a fault of the flow. Budgets, which it measures by the flow's clock, stay.
+// would repeat it: it would count a slow machine as a fault of the flow. Budgets stay, because flows go on when they are used up.
 func init() {
 	c := workflows.CallsInUse()
 	for _, l := range []*workflows.Limits{&c.Local, &c.Database, &c.Rail, &c.Look, &c.Signer, &c.Delivery, &c.Watch} {
