@@ -13,9 +13,9 @@ import (
 type SendingConfig struct {
 	// How long the transaction with the next nonce may wait for a block before its fee is raised.
 	StuckTimeout time.Duration `env:"STUCK_TIMEOUT" envDefault:"2m" for:"chain"`
-	// The minimum amount of a top-up for a sender without native coin, so that not every payment needs one. A coin that is in
-	// neither list gets no top-ups.
-	TopUpFloors map[string]string `env:"TOP_UP_FLOORS" envDefault:"ETH:0.004,TRX:40" for:"chain"`
+	// The minimum amount of a top-up for a sender without native coin. More than a payment costs lets the next ones go without a
+	// top-up, and stays in each wallet. A coin that is in neither list gets no top-ups.
+	TopUpFloors map[string]string `env:"TOP_UP_FLOORS" envDefault:"ETH:0.004,TRX:1" for:"chain"`
 	// The maximum amount of one top-up.
 	TopUpCaps map[string]string `env:"TOP_UP_CAPS" envDefault:"ETH:0.05,TRX:300" for:"chain"`
 	// How many top-ups one payment may have.

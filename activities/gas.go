@@ -13,7 +13,7 @@ import (
 
 // GasPolicy bounds the top-ups from our gas wallet to sending wallets that lack native coin.
 type GasPolicy struct {
-	Floor money.Amount // the least of one top-up, so that not every payment needs one
+	Floor money.Amount // the least of one top-up; what a payment does not burn stays in its wallet
 	Cap   money.Amount // the most; a payment that lacks more is parked
 	Limit int          // top-ups of one payment
 }

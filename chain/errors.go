@@ -33,6 +33,8 @@ type Error struct {
 	Cause  error
 	// Missing is how much more the sender needs, for ReasonFunds and ReasonGas, if known.
 	Missing money.Amount
+	// Cost is the most that the transaction could cost, in the native coin, for ReasonGas, if known.
+	Cost money.Amount
 }
 
 // Error joins reason, detail and cause.

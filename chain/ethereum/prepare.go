@@ -76,7 +76,9 @@ func (c *Client) prepare(ctx context.Context, conn *rpc.Client, d chain.Draft, i
 		need = need.Add(in.amount)
 	}
 	if coins.Cmp(need) < 0 {
-		return chain.Unsigned{}, short(chain.ReasonGas, in.from, need, coins)
+		lacks := short(chain.ReasonGas, in.from, need, coins)
+		lacks.Cost = cost
+		return chain.Unsigned{}, lacks
 	}
 	e := envelope{
 		ChainID: c.chainID(), Nonce: d.Nonce, GasTipCap: b.tip, GasFeeCap: b.cap, Gas: gas,

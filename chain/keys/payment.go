@@ -152,7 +152,7 @@ func (s *PaymentSigner) signAndSave(ctx context.Context, o order) (exchange.Chai
 	}
 	unsigned, err := s.prepare(ctx, o, draft)
 	if err != nil {
-		return exchange.ChainAttempt{}, err
+		return exchange.ChainAttempt{}, s.wholeNeed(ctx, o, err)
 	}
 	if err := s.withinBudget(ctx, o, unsigned); err != nil {
 		return exchange.ChainAttempt{}, err
@@ -409,6 +409,25 @@ func (s *PaymentSigner) housePays(ctx context.Context, o order, u chain.Unsigned
 		return refused
 	}
 	return nil
+}
+
+// wholeNeed lets one top-up bring all that a wallet lacks. The driver counts every coin in it, and coins of its owner pay no
+// fee: without this, what it calls missing would be too little, and housePays would ask for a second top-up.
+func (s *PaymentSigner) wholeNeed(ctx context.Context, o order, cause error) error {
+	short, ok := errors.AsType[*chain.Error](cause)
+	if !ok || short.Reason != chain.ReasonGas || short.Cost.Asset() == "" || short.Missing.Asset() != short.Cost.Asset() {
+		return cause
+	}
+	share, bounded, err := s.store.HouseGas(ctx, o.payment)
+	if err != nil {
+		return err
+	}
+	if !bounded || short.Cost.Sub(share).Cmp(short.Missing) <= 0 {
+		return cause
+	}
+	whole := *short
+	whole.Missing = short.Cost.Sub(share)
+	return &whole
 }
 
 // sign signs a prepared transaction once.

@@ -341,6 +341,33 @@ func TestFeesAreTheHousesToPay(t *testing.T) {
 	}
 }
 
+// TestOneTopUpBringsAll: what a driver calls missing counts coins of the wallet's owner, which pay no fee.
+func TestOneTopUpBringsAll(t *testing.T) {
+	v := localVault(t)
+	trx := func(s string) money.Amount { return money.Must(money.TRX, s) }
+	for name, c := range map[string]struct{ cost, share, missing, want string }{
+		"the owner's coins are there": {cost: "5", share: "0", missing: "2", want: "5"},
+		"the house's coins are there": {cost: "5", share: "3", missing: "2", want: "2"},
+		"the house owes some":         {cost: "5", share: "-1", missing: "5", want: "6"},
+		"a wallet of the house":       {cost: "5", missing: "2", want: "2"},
+		"a driver that does not know": {share: "0", missing: "2", want: "2"},
+	} {
+		s := approved(t, v)
+		short := &chain.Error{Reason: chain.ReasonGas, Detail: "no TRX", Missing: trx(c.missing)}
+		if c.cost != "" {
+			short.Cost = trx(c.cost)
+		}
+		if c.share != "" {
+			s.share = trx(c.share)
+		}
+		_, err := signer(t, v, s, &driver{prepareErr: short}).SignPayment(t.Context(), s.payment.ID)
+		refused, ok := errors.AsType[*chain.Error](err)
+		if !ok || refused.Reason != chain.ReasonGas || !refused.Missing.Equal(trx(c.want)) || s.saved != 0 {
+			t.Errorf("%s: %v, missing %s", name, err, refused.Missing)
+		}
+	}
+}
+
 // TestFeesOfTheDay signs nothing beyond the house's budget, except a replacement with a higher fee.
 func TestFeesOfTheDay(t *testing.T) {
 	v := localVault(t)

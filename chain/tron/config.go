@@ -66,11 +66,11 @@ func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.Address) }
 func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.Address), nil }
 
 // FeeRule turns the energy of a simulation into a fee limit. On TRON the limit also caps staked energy, and a transaction
-// that exceeds it pays all of it and moves nothing. So the limit is above the estimate. A cap protects the wallet from a
-// hostile or upgraded contract.
+// that exceeds it pays all of it and moves nothing. So the limit is above the estimate. It is not far above: the house must
+// have all of it in the wallet, where what is not burnt stays. A cap protects the wallet from a hostile or upgraded contract.
 type FeeRule struct {
 	Margin decimal.Decimal // factor over the simulated cost; 1.4 when zero
-	Floor  money.Amount    // least fee limit in TRX; 30 when zero
+	Floor  money.Amount    // least fee limit in TRX; 1 when zero
 	Cap    money.Amount    // the highest fee limit in TRX; 100 when zero
 }
 
@@ -103,7 +103,7 @@ func (c Config) withDefaults() Config {
 		c.Fees.Margin = decimal.RequireFromString("1.4")
 	}
 	if c.Fees.Floor.IsZero() {
-		c.Fees.Floor = money.Must(money.TRX, "30")
+		c.Fees.Floor = money.Must(money.TRX, "1")
 	}
 	if c.Fees.Cap.IsZero() {
 		c.Fees.Cap = money.Must(money.TRX, "100")

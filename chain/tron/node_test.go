@@ -205,8 +205,9 @@ func TestFeeLimit(t *testing.T) {
 		want          string
 		reason        chain.Reason
 	}{
-		{0, 100, "30", ""},
-		{64_285, 100, "30", ""},                        // 6.4 TRX: the floor
+		{0, 100, "1", ""},             // the floor
+		{14_393, 100, "2.015020", ""}, // times 1.4, and no more: what is not burnt stays in the wallet
+		{64_285, 100, "8.999900", ""},
 		{130_285, 420, "76.607580", ""},                // at 2023's price, times 1.4
 		{130_285, 548, "99.954652", ""},                // just below the cap
 		{130_285, 549, "", chain.ReasonFeeTooHigh},     // just above

@@ -148,7 +148,7 @@ func (c *Client) prepareNative(ctx context.Context, w api.WalletClient, t chain.
 		return chain.Unsigned{}, short(chain.ReasonFunds, in.from, in.amount, sunOf(r.balance))
 	}
 	if r.balance < sun+fee {
-		return chain.Unsigned{}, short(chain.ReasonGas, in.from, sunOf(sun+fee), sunOf(r.balance))
+		return chain.Unsigned{}, shortOfGas(in.from, sun+fee, r.balance, most)
 	}
 	return unsigned(t, raw, most)
 }
@@ -192,11 +192,11 @@ func (c *Client) prepareToken(ctx context.Context, w api.WalletClient, t chain.T
 		return chain.Unsigned{}, err
 	}
 	size := bandwidthOf(raw)
-	need := c.energyBurn(p, r, out.energy, raw.GetFeeLimit()) + bandwidthCost(p, r, size)
+	need, most := c.energyBurn(p, r, out.energy, raw.GetFeeLimit())+bandwidthCost(p, r, size), raw.GetFeeLimit()+size*p.bandwidth
 	if r.balance < need || !r.activated {
-		return chain.Unsigned{}, short(chain.ReasonGas, in.from, sunOf(need), sunOf(r.balance))
+		return chain.Unsigned{}, shortOfGas(in.from, need, r.balance, most)
 	}
-	return unsigned(t, raw, raw.GetFeeLimit()+size*p.bandwidth)
+	return unsigned(t, raw, most)
 }
 
 // simulate runs the real call. Success is not enough: if the node returns the events, they must contain the exact movement,
@@ -229,6 +229,13 @@ func (c *Client) simulate(ctx context.Context, w api.WalletClient, contract acco
 func short(r chain.Reason, holder accountID, need, has money.Amount) *chain.Error {
 	e := chain.Errorf(r, "%s needs %s %s and has %s", holder, need, need.Asset(), has)
 	e.Missing = need.Sub(has)
+	return e
+}
+
+// shortOfGas is the error for a balance that does not cover a fee of at most most, in sun.
+func shortOfGas(holder accountID, need, has, most int64) *chain.Error {
+	e := short(chain.ReasonGas, holder, sunOf(need), sunOf(has))
+	e.Cost = sunOf(most)
 	return e
 }
 

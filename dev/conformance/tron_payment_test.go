@@ -274,7 +274,7 @@ func TestTronEnergyFactor(t *testing.T) {
 		t.Errorf("the limit is %s at factor 1 and %s at factor 11", cheap.FeeLimit, dear.FeeLimit)
 	}
 	l := h.finish(t, want, cheap, from.Key, chain.VerdictFailed)
-	if l.Code != core.Transaction_Result_OUT_OF_ENERGY.String() || l.Fee.Cmp(cheap.FeeLimit) > 0 || l.Fee.Cmp(money.Must(money.TRX, "30")) < 0 {
+	if l.Code != core.Transaction_Result_OUT_OF_ENERGY.String() || l.Fee.Cmp(cheap.FeeLimit) > 0 || l.Fee.Cmp(money.Must(money.TRX, "2")) < 0 {
 		t.Errorf("%s for %s of at most %s", l.Code, l.Fee, cheap.FeeLimit)
 	}
 	h.finish(t, want, dear, from.Key, chain.VerdictSucceeded)
