@@ -24,6 +24,8 @@ type ChainStore interface {
 	RecordVanished(ctx context.Context, attemptID uuid.UUID) (exchange.ChainPayment, error)
 	RecordExpired(ctx context.Context, attemptID uuid.UUID, evidence string) (exchange.ChainPayment, error)
 	RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, block uint64, blockID string, fee money.Amount, code string) (exchange.ChainPayment, error)
+	RecordOutOfGas(ctx context.Context, attemptID uuid.UUID, block uint64, blockID string, fee money.Amount, code string, limit int) (exchange.ChainPayment, error)
+	RecordGasArrival(ctx context.Context, attemptID uuid.UUID, blockID string) error
 }
 
 // ChainReader is the part of a network's driver that needs no key. On a sequenced network it is a chain.Sequenced too.
@@ -53,15 +55,23 @@ const maxFinalityWait = 5 * time.Minute
 const (
 	DeliveryCompleted = "completed" // final, with the expected transfer
 	DeliveryFailed    = "failed"    // final, without it: the payment is parked
-	DeliveryExpired   = "expired"   // proven impossible: the payment may be signed again
+	DeliveryExpired   = "expired"   // proven impossible, or final without having moved anything for lack of gas: the payment may be signed again
 	DeliveryStuck     = "stuck"     // next in sequence for too long: replace it with a higher fee, and keep delivering it in any case
+	DeliveryArrived   = "arrived"   // a top-up is in a block: the payment that needs the gas may be signed; keep delivering it in any case
 )
+
+// maxOutOfGas is how many transactions of a payment may fail for lack of gas before it is parked. Each costs at most its fee limit.
+const maxOutOfGas = 3
 
 // DeliverInput names a payment to deliver.
 type DeliverInput struct {
 	PaymentID uuid.UUID `json:"payment_id"`
 	// BumpAfter is the time from which DeliveryStuck may be returned; zero for never.
 	BumpAfter time.Time `json:"bump_after,omitzero"`
+	// Arrival lets DeliveryArrived be returned, once for each block that has the transaction: not for Arrived, the id of the last
+	// one that was.
+	Arrival bool   `json:"arrival,omitempty"`
+	Arrived string `json:"arrived,omitempty"`
 }
 
 // Delivery is how the delivery of a transaction ended.
@@ -70,6 +80,8 @@ type Delivery struct {
 	TxID string `json:"tx_id,omitempty"`
 	N    int    `json:"n,omitempty"`    // of the attempt, when it is stuck
 	Code string `json:"code,omitempty"` // the network's own code
+	// BlockID is the block in which a top-up arrived.
+	BlockID string `json:"block_id,omitempty"`
 }
 
 // DeliverPayment advances the payment's pending transaction and returns when it has ended; until then it returns NotYet. It
@@ -143,10 +155,9 @@ func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exc
 			_, err := c.Store.RecordFinal(ctx, a.ID, true, l.Block.Number, l.Block.ID, l.Fee, l.Code)
 			return Delivery{End: DeliveryCompleted, TxID: a.TxID, Code: l.Code}, err
 		case chain.VerdictFailed:
-			_, err := c.Store.RecordFinal(ctx, a.ID, false, l.Block.Number, l.Block.ID, l.Fee, l.Code)
-			return Delivery{End: DeliveryFailed, TxID: a.TxID, Code: l.Code}, err
+			return c.failed(ctx, a, l)
 		case chain.VerdictWait:
-			return Delivery{}, c.included(ctx, a, l)
+			return c.included(ctx, a, facts, in)
 		case chain.VerdictRebuild:
 			dead++
 		case chain.VerdictBroadcast: // broadcast again below
@@ -188,14 +199,35 @@ func (c *Chain) offer(ctx context.Context, a exchange.ChainAttempt) error {
 	return err
 }
 
-// included waits for finality, for the blocks that are still missing at the network's block time.
-func (c *Chain) included(ctx context.Context, a exchange.ChainAttempt, l chain.Location) error {
+// failed records a final transaction that did not make its payment. One that lacked gas moved nothing: the network undid it, as
+// when a reorganisation took the top-up away after the payment was signed.
+func (c *Chain) failed(ctx context.Context, a exchange.ChainAttempt, l chain.Location) (Delivery, error) {
+	d := Delivery{End: DeliveryFailed, TxID: a.TxID, Code: l.Code}
+	if !l.OutOfGas {
+		_, err := c.Store.RecordFinal(ctx, a.ID, false, l.Block.Number, l.Block.ID, l.Fee, l.Code)
+		return d, err
+	}
+	p, err := c.Store.RecordOutOfGas(ctx, a.ID, l.Block.Number, l.Block.ID, l.Fee, l.Code, maxOutOfGas)
+	if p.Status == exchange.ChainApproved {
+		d.End = DeliveryExpired
+	}
+	return d, err
+}
+
+// included waits for finality, for the blocks that are still missing at the network's block time. A top-up that made its transfer
+// is reported before.
+func (c *Chain) included(ctx context.Context, a exchange.ChainAttempt, f chain.Facts, in DeliverInput) (Delivery, error) {
+	l := f.Location
 	if a.Status != exchange.TxIncluded || a.BlockID != l.Block.ID {
 		if _, err := c.Store.RecordIncluded(ctx, a.ID, l.Block.Number, l.Block.ID); err != nil {
-			return err
+			return Delivery{}, err
 		}
 	}
-	return NotYet("The transaction is in a block that is not final yet.", c.untilFinal(l))
+	if in.Arrival && in.Arrived != l.Block.ID && f.Pays() {
+		err := c.Store.RecordGasArrival(ctx, a.ID, l.Block.ID)
+		return Delivery{End: DeliveryArrived, TxID: a.TxID, BlockID: l.Block.ID}, err
+	}
+	return Delivery{}, NotYet("The transaction is in a block that is not final yet.", c.untilFinal(l))
 }
 
 // untilFinal estimates the time to finality: one block time for each missing block.

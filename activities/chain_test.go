@@ -85,6 +85,16 @@ func (r *chainRows) RecordFinal(_ context.Context, _ uuid.UUID, ok bool, _ uint6
 	return r.payment, nil
 }
 
+func (r *chainRows) RecordOutOfGas(_ context.Context, _ uuid.UUID, _ uint64, _ string, _ money.Amount, _ string, _ int) (exchange.ChainPayment, error) {
+	r.note("out of gas")
+	return r.payment, nil
+}
+
+func (r *chainRows) RecordGasArrival(_ context.Context, _ uuid.UUID, block string) error {
+	r.note("arrived in " + block)
+	return nil
+}
+
 // sight is what one check of the network shows.
 type sight struct {
 	at  chain.Location

@@ -196,6 +196,7 @@ type Location struct {
 	Stage     Stage
 	Block     Block
 	OK        bool         // the receipt's success; meaningful from StageIncluded on
+	OutOfGas  bool         // it failed because its fee did not suffice, so it moved nothing
 	Code      string       // the receipt's result ("SUCCESS", "REVERT", "OUT_OF_ENERGY", ...)
 	Fee       money.Amount // what its fee payer paid, in the native coin
 	Transfers []Movement   // the Transfer events and native transfers that it made

@@ -33,12 +33,15 @@ type Facts struct {
 	AbsentTwice bool
 }
 
+// Pays reports whether the block that has the transaction, which may still be undone, has the expected transfer.
+func (f Facts) Pays() bool { return f.Location.OK && paid(f.Expected, f.Location.Transfers) }
+
 // Judge decides from recorded facts alone. It never gives up a transaction that is in a block. It allows a new one only when
 // the final chain itself has passed the life of the old one and does not contain it. A timer of ours is no proof.
 func Judge(f Facts) Verdict {
 	switch f.Location.Stage {
 	case StageFinal:
-		if f.Location.OK && paid(f.Expected, f.Location.Transfers) {
+		if f.Pays() {
 			return VerdictSucceeded
 		}
 		return VerdictFailed

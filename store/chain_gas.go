@@ -55,6 +55,20 @@ func (g *gasPayment) spend(_ context.Context, _ unitTx, p exchange.ChainPayment)
 	}, nil
 }
 
+const insertArrival = `
+INSERT INTO gas_arrivals (attempt_id, block, block_id, seen_at)
+SELECT id, block, block_id, $3 FROM chain_attempts WHERE id = $1 AND status = 'included' AND block_id = $2 ON CONFLICT DO NOTHING`
+
+// RecordGasArrival stores that the block with the given id has a top-up's transaction, with the transfer that it should make. As
+// long as the transaction is in that block, the house's coins in the receiving wallet include the top-up, although nothing is
+// booked before the block is final. It does nothing if the transaction has left the block, and may be called again.
+func (s *Store) RecordGasArrival(ctx context.Context, attemptID uuid.UUID, blockID string) error {
+	return s.inTx(ctx, "gas", func(t unitTx) error {
+		_, err := t.Exec(ctx, insertArrival, attemptID, blockID, t.s.now())
+		return err
+	})
+}
+
 const lastTopUp = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p.purpose = 'gas' AND p.object_id = $1 ORDER BY p.n DESC LIMIT 1`
 
 // ApproveTopUp returns the payment that brings gas to the sending wallet of an approved payment: the open one, or a

@@ -52,7 +52,8 @@ func (t unitTx) mayGiveUp(ctx context.Context, paymentID uuid.UUID) error {
 const readSigningState = `
 SELECT EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = p.id AND a.status IN ('signed', 'broadcast', 'included', 'replaced')) AS alive,
     payment_hold(p.id) AS hold, c.final_number, l.final_head, l.looked_at, coalesce(l.identity = database_identity(), false) AS same,
-    l.resumed_at IS NULL OR coalesce(l.passed <= c.final_number, false) AS passed
+    l.resumed_at IS NULL OR coalesce(l.passed <= c.final_number, false) AS passed,
+    NOT EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = p.id AND a.status = 'failed' AND a.block > c.final_number) AS read
 FROM chain_payments p LEFT JOIN deposit_cursors c ON c.network = p.network LEFT JOIN deposit_looks l ON l.network = p.network WHERE p.id = $1`
 
 // SigningHold returns what prevents signing another transaction of a payment that has no live one.
@@ -65,6 +66,7 @@ func (s *Store) SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.
 		LookedAt sql.NullTime
 		Same     bool
 		Passed   sql.NullBool
+		Read     bool // the blocks of its transactions that failed
 	}
 	if err := s.db.Get(ctx, &r, readSigningState, paymentID); err != nil {
 		return exchange.HoldNone, translate(err, "chain payment")
@@ -76,7 +78,7 @@ func (s *Store) SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.
 		return r.Hold, nil
 	}
 	fresh := r.Final.Valid && r.LookedAt.Valid && s.now().Sub(r.LookedAt.Time) <= MaxLookAge
-	if !fresh || !r.Same || !r.Passed.Bool || r.Head.Int64-r.Final.Int64 > MaxSigningLag {
+	if !fresh || !r.Same || !r.Passed.Bool || !r.Read || r.Head.Int64-r.Final.Int64 > MaxSigningLag {
 		return exchange.HoldWatch, nil
 	}
 	return exchange.HoldNone, nil

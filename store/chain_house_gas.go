@@ -12,7 +12,8 @@ import (
 const readHouseGas = `SELECT house_gas($1, $2)`
 
 // HouseGas is what the house owns in the wallet that pays a payment's fee: the wallet's ledger balance without the
-// owner's coins and without the possible cost of its other pending payments. It is negative when the house owes the
+// owner's coins, with top-ups that a block has (RecordGasArrival), and without the possible cost of its other pending
+// payments. It is negative when the house owes the
 // wallet coins. False where every coin may be used: in wallets of the house, and in cold ones. The database refuses a
 // transaction that could cost more.
 func (s *Store) HouseGas(ctx context.Context, p exchange.ChainPayment) (money.Amount, bool, error) {

@@ -187,6 +187,17 @@ const carriedOut = "SUCCESS"
 // something, an alarm holds the payment up until an officer settles it. Others with its number expire. It may be
 // called again with the same outcome.
 func (s *Store) RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, block uint64, blockID string, fee money.Amount, code string) (exchange.ChainPayment, error) {
+	return s.recordFinal(ctx, attemptID, ok, block, blockID, fee, code, 0)
+}
+
+// RecordOutOfGas is RecordFinal for a transaction that failed because its fee did not suffice. It moved nothing, so the payment is
+// approved again and not parked, unless that many of its transactions have failed so. Another one is signed when the watch has
+// read the block too, see SigningHold.
+func (s *Store) RecordOutOfGas(ctx context.Context, attemptID uuid.UUID, block uint64, blockID string, fee money.Amount, code string, limit int) (exchange.ChainPayment, error) {
+	return s.recordFinal(ctx, attemptID, false, block, blockID, fee, code, limit)
+}
+
+func (s *Store) recordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, block uint64, blockID string, fee money.Amount, code string, limit int) (exchange.ChainPayment, error) {
 	to := exchange.TxFailed
 	if ok {
 		to = exchange.TxSucceeded
@@ -209,23 +220,42 @@ func (s *Store) RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, b
 		if err := st.expireOthers(ctx, "the number was used by "+a.TxID); err != nil {
 			return err
 		}
-		total := st.payment.Fee.Add(fee)
-		if ok {
+		if total := st.payment.Fee.Add(fee); ok {
 			return st.complete(ctx, fee, total)
 		}
-		if err := st.pay(ctx, exchange.ChainParked, func(p *exchange.ChainPayment) {
-			p.Detail, p.TxID, p.Block, p.Fee = clip(code, 200), a.TxID, block, total
-		}); err != nil {
-			return err
-		}
-		if err := st.doubt(ctx, a, code == carriedOut); err != nil {
-			return err
-		}
-		if fee.Positive() {
-			if err := st.bookFee(ctx, "chain_attempt:"+a.ID.String()+":fee", "chain_attempt.failed", fee, nil); err != nil {
-				return err
-			}
-		}
-		return st.follow(ctx, stageParked)
+		return st.fail(ctx, fee, code, limit)
 	})
+}
+
+const countFailed = `SELECT count(*) FROM chain_attempts WHERE payment_id = $1 AND status = 'failed' AND last_code = $2`
+
+// fail parks the payment of a transaction that did not make it, or approves it again while fewer than limit have failed with the
+// code, and books the fee.
+func (st *step) fail(ctx context.Context, fee money.Amount, code string, limit int) error {
+	var failed int
+	if err := st.t.Get(ctx, &failed, countFailed, st.payment.ID, st.tx.LastCode); err != nil {
+		return err
+	}
+	to, stage := exchange.ChainParked, stageParked
+	if failed < limit {
+		to, stage = exchange.ChainApproved, stageApproved
+	}
+	err := st.pay(ctx, to, func(p *exchange.ChainPayment) {
+		p.Fee = p.Fee.Add(fee)
+		if p.Detail, p.TxID, p.Block = clip(code, 200), st.tx.TxID, st.tx.Block; to == exchange.ChainApproved {
+			p.Detail, p.TxID, p.Block = "", "", 0
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := st.doubt(ctx, st.tx, code == carriedOut); err != nil {
+		return err
+	}
+	if fee.Positive() {
+		if err := st.bookFee(ctx, "chain_attempt:"+st.tx.ID.String()+":fee", "chain_attempt.failed", fee, nil); err != nil {
+			return err
+		}
+	}
+	return st.follow(ctx, stage)
 }

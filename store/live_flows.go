@@ -51,6 +51,9 @@ WITH own AS (
     SELECT 'fee_sweep', s.id, NULL, NULL, NULL, '', s.network::text, s.asset::text, NULL, s.updated_at FROM fee_sweeps s WHERE s.status IN ('pending', 'processing')
     UNION ALL
     SELECT 'bank_refund', f.id, NULL, NULL, NULL, '', '', f.asset::text, NULL, f.updated_at FROM refunds f WHERE f.rail = 'bank' AND f.status IN ('pending', 'processing')
+    UNION ALL
+    SELECT 'top_up', p.id, NULL, NULL, NULL, '', p.network::text, p.asset::text, NULL, p.updated_at FROM chain_payments p
+    WHERE p.purpose = 'gas' AND p.status IN ('signed', 'broadcast', 'included')
 )
 SELECT * FROM live WHERE updated_at < $1 AND (kind, object_id) > ($2, $3) ORDER BY kind, object_id LIMIT $4`
 

@@ -134,6 +134,7 @@ deposit_waits               r     riu    r     r      r       -         -
 deposit_wakeups             r     riu    r     riu    r       -         -
 gas_found                   r     ri     r     ri     r       -         -
 gas_nettings                r     ri     r     ri     r       -         -
+gas_arrivals                r     r      r     ri     r       -         -
 escrow_policy               ru    rl     r     r      r       -         -
 escrow_addresses            ru    ru     r     r      r       -         -
 escrow_leases               rl    riu    rl    rl     rl      -         -

@@ -19,7 +19,9 @@ type outcome struct {
 	trouble error        // the signer fails
 	dropped bool         // accepted and never included
 	reorg   bool         // its first block is undone; it is included again after another broadcast
+	undone  bool         // its first block is undone, and no other one takes it
 	reverts bool
+	starved bool          // it fails for lack of gas
 	slow    time.Duration // until its block
 }
 
@@ -151,8 +153,9 @@ func (n *network) Locate(_ context.Context, txID string) (chain.Location, error)
 	if e == nil {
 		return l, nil
 	}
-	if e.outcome.reorg && !e.undone && !e.included.IsZero() && now.Sub(e.included) >= reorgAfter {
+	if (e.outcome.reorg || e.outcome.undone) && !e.undone && !e.included.IsZero() && now.Sub(e.included) >= reorgAfter {
 		e.undone, e.included = true, time.Time{} // the block is gone; it must be broadcast again
+		e.outcome.dropped = e.outcome.undone
 	}
 	if e.included.IsZero() || now.Before(e.included) {
 		if !e.included.IsZero() {
@@ -170,6 +173,10 @@ func (n *network) Locate(_ context.Context, txID string) (chain.Location, error)
 		l.Code = "REVERT"
 		return l, nil
 	}
+	if e.outcome.starved {
+		l.OK, l.OutOfGas, l.Code = false, true, "OUT_OF_ENERGY"
+		return l, nil
+	}
 	l.Transfers = []chain.Movement{{TxID: txID, From: e.payment.FromAddress, To: e.payment.ToAddress, Amount: e.payment.Amount}}
 	return l, nil
 }
@@ -180,7 +187,7 @@ func (n *network) paid(order uuid.UUID) int {
 	defer n.mu.Unlock()
 	count := 0
 	for _, e := range n.txs {
-		if e.payment.ObjectID == order && !e.included.IsZero() && !e.outcome.reverts {
+		if e.payment.ObjectID == order && !e.included.IsZero() && !e.outcome.reverts && !e.outcome.starved {
 			count++
 		}
 	}

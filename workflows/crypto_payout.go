@@ -19,14 +19,16 @@ const (
 )
 
 // CryptoPayout carries out one approved payment on a chain. It signs once, broadcasts the same bytes until they are final
-// or proven impossible, and signs again only in the second case. A stuck transaction is replaced by one with the same nonce
-// and a higher fee. A sender without native coin for the fee gets a top-up first. No timer of ours ends the payment. The
-// flow returns a reason when no transaction is pending and none can be made.
+// or proven impossible, and signs again only in the second case, or when one is final and moved nothing for lack of gas. A stuck
+// transaction is replaced by one with the same nonce and a higher fee. A sender without native coin for the fee gets a top-up first,
+// and the payment is signed as soon as a block has the top-up. No timer of ours ends the payment. The flow returns a reason when no
+// transaction is pending and none can be made.
 func CryptoPayout(ctx workflow.Context, in CryptoPayoutInput) (CryptoPayoutResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	about := "chain payment " + in.PaymentID.String() + " of " + in.about()
 	f := &cryptoPayout{in: in, about: subject{flow: CryptoPayoutID(in.PaymentID), about: about}}
 	workflow.GoNamed(ctx, "signal retry", f.listen)
+	woken(ctx, "gas", SignalGas, func(workflow.Context) { f.arrived = true })
 	return f.run(ctx)
 }
 
@@ -35,6 +37,9 @@ type cryptoPayout struct {
 	about   subject
 	retried bool
 	alerted bool
+	gas     *gasTopUp // that the sender waits for; nil for none
+	arrived bool      // a signal came that gas has arrived
+	looks   int       // that are left for gas that has arrived
 }
 
 // listen handles the Web UI's retry signal, which only ends a pause.
@@ -119,9 +124,14 @@ func (f *cryptoPayout) waitToSign(ctx workflow.Context, why string, began time.T
 // the flow is shown as parked and deliver keeps watching: a pending transaction allows nothing else.
 func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 	began := workflow.Now(ctx)
-	in := activities.DeliverInput{PaymentID: f.in.PaymentID, BumpAfter: began}
+	in := activities.DeliverInput{PaymentID: f.in.PaymentID, BumpAfter: began, Arrival: f.in.GasFor != uuid.Nil}
 	for {
 		d, err := step(ctx, delivery(f.in.Network), "Deliver the transaction", chains.DeliverPayment, in)
+		if err == nil && d.End == activities.DeliveryArrived {
+			in.Arrived = d.BlockID
+			f.tellArrival(ctx)
+			continue
+		}
 		if err == nil && d.End == activities.DeliveryStuck {
 			in.BumpAfter = f.bump(ctx, d, began)
 			continue
@@ -196,6 +206,9 @@ func (in CryptoPayoutInput) about() string {
 	}
 	if in.FeeSweepID != uuid.Nil {
 		return "fee sweep " + in.FeeSweepID.String()
+	}
+	if in.OrderID == uuid.Nil {
+		return "the fee of another payment" // a top-up that was started again
 	}
 	return "order " + in.OrderID.String()
 }

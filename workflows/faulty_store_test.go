@@ -220,6 +220,16 @@ func (s *faultyStore) RecordExpired(ctx context.Context, id uuid.UUID, evidence 
 	return result(s, "RecordExpired", func() (exchange.ChainPayment, error) { return s.Store.RecordExpired(ctx, id, evidence) })
 }
 
+func (s *faultyStore) RecordOutOfGas(ctx context.Context, id uuid.UUID, block uint64, blockID string, fee money.Amount, code string, limit int) (exchange.ChainPayment, error) {
+	return result(s, "RecordOutOfGas", func() (exchange.ChainPayment, error) {
+		return s.Store.RecordOutOfGas(ctx, id, block, blockID, fee, code, limit)
+	})
+}
+
+func (s *faultyStore) RecordGasArrival(ctx context.Context, id uuid.UUID, blockID string) error {
+	return s.around("RecordGasArrival", func() error { return s.Store.RecordGasArrival(ctx, id, blockID) })
+}
+
 func (s *faultyStore) RecordFinal(ctx context.Context, id uuid.UUID, ok bool, block uint64, blockID string, fee money.Amount, code string) (exchange.ChainPayment, error) {
 	return result(s, "RecordFinal", func() (exchange.ChainPayment, error) {
 		return s.Store.RecordFinal(ctx, id, ok, block, blockID, fee, code)

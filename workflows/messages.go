@@ -26,6 +26,7 @@ const (
 const (
 	SignalCallback = "payment-callback" // CallbackRef
 	SignalRetry    = "retry"            // no argument needed
+	SignalGas      = "gas"              // no argument: a block has the top-up that a payment waits for
 	SignalRefund   = "refund"           // OperatorSignal with a command's id
 	SignalResolve  = "resolve"          // OperatorSignal with a command's id
 	SignalApprove  = "approve"          // OperatorSignal with a token
@@ -109,6 +110,8 @@ type CryptoPayoutInput struct {
 	// WithdrawalID is set when the payment brings crypto that the house buys to its treasury.
 	WithdrawalID uuid.UUID `json:"withdrawal_id,omitzero"`
 	FeeSweepID   uuid.UUID `json:"fee_sweep_id,omitzero"` // when it brings earned fees to the treasury
+	// GasFor is set when the payment brings gas: the payment that needs it, whose flow gets the signal when it has arrived.
+	GasFor uuid.UUID `json:"gas_for,omitzero"`
 }
 
 // CryptoPayoutResult is how a chain payment ended: completed, or parked with a reason.

@@ -43,6 +43,10 @@ func LiveFlowOf(r exchange.LiveRow) LiveFlow {
 		return LiveFlow{FeeSweepID(r.ObjectID), TypeFeeSweep, FeeSweepSummary, FeeSweepAttributes(r.Network), FeeSweepInput{}}
 	case exchange.LiveBankRefund:
 		return LiveFlow{BankRefundID(r.ObjectID), TypeBankRefund, BankRefundSummary, BankRefundAttributes(), BankRefundInput{}}
+	case exchange.LiveTopUp:
+		shown := attributes(StagePayout, WaitsForChain, AttrNetwork.ValueSet(string(r.Network)), AttrAsset.ValueSet(string(r.Asset)))
+		in := CryptoPayoutInput{PaymentID: r.ObjectID, Network: r.Network}
+		return LiveFlow{CryptoPayoutID(r.ObjectID), TypeCryptoPayout, "Gas top-up, started again", shown, in}
 	}
 	return LiveFlow{}
 }

@@ -138,6 +138,7 @@ func (c *Client) location(stage chain.Stage, tx string, f *found, head chain.Hea
 	}
 	l := chain.Location{Stage: stage, Block: f.block, Fee: feeOf(f.info), Head: head}
 	if l.OK, l.Code = verdict(f.tx, f.info); !l.OK {
+		l.OutOfGas = l.Code == outOfEnergy
 		return l, nil // the effects of a failed transaction were undone
 	}
 	moved, err := c.movements(tx, f.tx.GetRawData(), f.info)

@@ -116,6 +116,10 @@ func (c *Client) movements(tx string, raw *core.TransactionRaw, info *core.Trans
 	return append(tokens, native...), err
 }
 
+// outOfEnergy is the code of a contract call that the sender's energy, its TRX for more, or the fee limit did not cover. All of the
+// fee limit that the sender had is burnt, and nothing is moved.
+var outOfEnergy = core.Transaction_Result_OUT_OF_ENERGY.String()
+
 // verdict reads whether an included transaction succeeded, and the network's result code. The result of a contract call is
 // in its receipt, that of a plain transfer in the transaction. Only an explicit success is success.
 func verdict(tx *core.Transaction, info *core.TransactionInfo) (ok bool, code string) {

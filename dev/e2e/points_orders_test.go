@@ -57,6 +57,7 @@ func orderRows() []row {
 		{"ProveCommand/UseCommand#1/after", "flows", always(undone)},
 		{"RetryPayout/*/*", "flows", always(redone)},
 		{"RefundOrder/*/*", "flows", always(undone)},
+		{"DeliverPayment/RecordOutOfGas#?/*", "chain-tron", always(orderScenario{scene: starve, status: "completed"})},
 		{"DeliverPayment/RecordExpired#1/before", "chain-tron", always(orderScenario{scene: gone.first, after: gone.on, status: "completed"})},
 		{"DeliverPayment/RecordExpired#1/after", "chain-tron", always(orderScenario{scene: gone.second, status: "completed"})},
 		{"DeliverPayment/RecordVanished#?/*", "chain-tron", always(vanished)},
@@ -101,6 +102,13 @@ func (w *harness) revert(t *testing.T, parked []*trial) {
 		w.parked(t, workflows.OnRampID(tr.order.ID)) // the row changes before the flow parks
 	}
 	w.tron(t, "/reset", nil)
+}
+
+// starve has the order's first transaction fail for lack of gas.
+func starve(t *testing.T, w *harness, tr *trial, arm func()) {
+	w.tron(t, "/faults", map[string]any{"fail_next": 1, "fail_with": "OUT_OF_ENERGY"})
+	arm()
+	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
 }
 
 // play sends an order to the point.

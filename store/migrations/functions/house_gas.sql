@@ -1,10 +1,11 @@
 -- The house's coins in a wallet for the fee of one more transaction of the given payment: custody without the owner's
--- coins and without the most that the other pending payments may still cost. It is negative when the house owes the
--- wallet coins. NULL where nothing is kept apart: in the house's own wallets, and in cold ones, whose transactions are
+-- coins, with the gas that arrived and is not booked yet, and without the most that the other pending payments may still
+-- cost. It is negative when the house owes the wallet coins. NULL where nothing is kept apart: in the house's own wallets, and in cold ones, whose transactions are
 -- signed on the cold machine.
 CREATE OR REPLACE FUNCTION house_gas(wallet uuid, payment uuid) RETURNS numeric LANGUAGE sql STABLE AS $$
     SELECT coalesce((SELECT posted FROM ledger_accounts WHERE code = 'custody:' || w.id || ':' || c.coin), 0)
         - coalesce((SELECT posted FROM ledger_accounts WHERE code = 'wallet_balance:' || w.id || ':' || c.coin), 0)
+        + arrived_gas(w.id)
         - coalesce((SELECT sum((SELECT max(t.fee_limit) FROM chain_attempts t
                 WHERE t.payment_id = p.id AND t.status IN ('signed', 'broadcast', 'included', 'replaced')))
             FROM chain_payments p
