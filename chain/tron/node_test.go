@@ -410,7 +410,7 @@ func TestNewRefusesBadConfigurations(t *testing.T) {
 		"a life over a day":     func(c *Config) { c.TransactionLife = 24 * time.Hour },
 		"a negative timeout":    func(c *Config) { c.CallTimeout = -1 },
 		"a margin below one":    func(c *Config) { c.Fees.Margin = decimal.RequireFromString("0.9") },
-		"a cap below the floor": func(c *Config) { c.Fees.Cap = money.Must(money.TRX, "1") },
+		"a cap below the floor": func(c *Config) { c.Fees.Cap = money.Must(money.TRX, "0.5") },
 		"a cap in USDT":         func(c *Config) { c.Fees.Cap = money.Must(money.USDT, "100") },
 		"a bad contract":        func(c *Config) { c.Tokens = map[money.Asset]string{money.USDT: "x"} },
 		"a currency as token":   func(c *Config) { c.Tokens = map[money.Asset]string{money.KES: usdt} },
