@@ -12,7 +12,7 @@ import (
 	"kivuko/exchange"
 )
 
-// TestArrivalIsReported reports a top-up once for each block that has it, if it made its transfer and somebody waits for it.
+// TestArrivalIsReported reports a top-up once for each block that has it, if it made its transfer and a payment waits for it.
 func TestArrivalIsReported(t *testing.T) {
 	in, elsewhere, final, pending := seen(chain.StageIncluded, signedAt), seen(chain.StageIncluded, signedAt), seen(chain.StageFinal, signedAt), seen(chain.StagePending, signedAt)
 	elsewhere.at.Transfers = []chain.Movement{{TxID: "tx", From: "TFrom", To: "TOther", Amount: tenUSDT}}
@@ -29,7 +29,7 @@ func TestArrivalIsReported(t *testing.T) {
 		"in a block, lost answer":   {sight: in, in: DeliverInput{Arrival: true}, known: true, recorded: []string{"arrived in seven"}, end: DeliveryArrived},
 		"in another block":          {sight: in, in: DeliverInput{Arrival: true, Arrived: "six"}, known: true, recorded: []string{"arrived in seven"}, end: DeliveryArrived},
 		"reported before":           {sight: in, in: DeliverInput{Arrival: true, Arrived: "seven"}, known: true},
-		"nobody waits":              {sight: in, recorded: []string{"included"}},
+		"no payment waits":          {sight: in, recorded: []string{"included"}},
 		"it failed":                 {sight: failed, in: DeliverInput{Arrival: true}, recorded: []string{"included"}},
 		"it pays another recipient": {sight: elsewhere, in: DeliverInput{Arrival: true}, recorded: []string{"included"}},
 		"not in a block":            {sight: pending, in: DeliverInput{Arrival: true}},

@@ -59,7 +59,7 @@ func TestGasThatArrivedIsSpent(t *testing.T) {
 	if _, err := x.s.RecordIncluded(ctx, x.tx.ID, 101, "a-101"); err != nil {
 		t.Fatal(err)
 	}
-	wantShare(t, x.s, x.p, "0") // nobody saw that it made its transfer
+	wantShare(t, x.s, x.p, "0") // it may have failed there
 	_, err := signFor(t, x.s, x.p, "6")
 	wantFault(t, err, exchange.CodeConflict)
 	x.arrives(t, 101, "a-101")
@@ -237,5 +237,49 @@ func TestOutOfGasThatMoved(t *testing.T) {
 		return q.TxID == a.TxID && q.Reason == exchange.QuarantineUnexpected
 	}) {
 		t.Errorf("alarms: %+v, %v", open, err)
+	}
+}
+
+// A node that says that a transaction lacked gas may be wrong about the block too, which the watch has read long ago. The payment is
+// signed again only when the watch has read all blocks that could take the transaction.
+func TestOutOfGasThatWasNotTrue(t *testing.T) {
+	t.Parallel()
+	for name, moved := range map[string]bool{"it moved later": true, "it lapsed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, s := t.Context(), started(t)
+			_, p := paid(t, s, storetest.NewMarket(t, s))
+			finalBlock(t, s, scanOf(blockOf("a", 101)))
+			id := storetest.NewID(t)
+			a, err := s.SaveSignedAttempt(ctx, exchange.ChainAttempt{
+				ID: id, PaymentID: p.ID, Network: p.Network, TxID: txID(id), Raw: []byte("signed"), ExpiresAt: blockOf("a", 103).Time, FeeLimit: trx("6"),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.RecordOutOfGas(ctx, a.ID, 101, "a-101", trx("2"), "OUT_OF_ENERGY", 3); err != nil {
+				t.Fatal(err)
+			}
+			lookedAgain(t, s, p, exchange.HoldWatch)
+			_, err = signFor(t, s, p, "6")
+			wantFault(t, err, exchange.CodeStateConflict)
+			last := scanOf(blockOf("a", 102))
+			if moved {
+				last.Movements = []exchange.ChainMovement{moveOf(a.TxID, p.FromAddress, p.ToAddress, p.Amount)}
+			}
+			finalBlock(t, s, last)
+			if _, err = signFor(t, s, p, "6"); err == nil {
+				t.Error("signed again while a block may take the first transaction")
+			}
+			finalBlock(t, s, scanOf(blockOf("a", 103)))
+			want := exchange.HoldNone
+			if moved {
+				want = exchange.HoldUnexpected
+			}
+			lookedAgain(t, s, p, want)
+			if _, err = signFor(t, s, p, "6"); (err == nil) == moved {
+				t.Errorf("signed again: %v", err)
+			}
+		})
 	}
 }

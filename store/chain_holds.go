@@ -53,7 +53,7 @@ const readSigningState = `
 SELECT EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = p.id AND a.status IN ('signed', 'broadcast', 'included', 'replaced')) AS alive,
     payment_hold(p.id) AS hold, c.final_number, l.final_head, l.looked_at, coalesce(l.identity = database_identity(), false) AS same,
     l.resumed_at IS NULL OR coalesce(l.passed <= c.final_number, false) AS passed,
-    NOT EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = p.id AND a.status = 'failed' AND a.block > c.final_number) AS read
+    NOT unread_failure(p.id) AS read
 FROM chain_payments p LEFT JOIN deposit_cursors c ON c.network = p.network LEFT JOIN deposit_looks l ON l.network = p.network WHERE p.id = $1`
 
 // SigningHold returns what prevents signing another transaction of a payment that has no live one.
@@ -66,7 +66,7 @@ func (s *Store) SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.
 		LookedAt sql.NullTime
 		Same     bool
 		Passed   sql.NullBool
-		Read     bool // the blocks of its transactions that failed
+		Read     bool // that its failed transactions moved nothing
 	}
 	if err := s.db.Get(ctx, &r, readSigningState, paymentID); err != nil {
 		return exchange.HoldNone, translate(err, "chain payment")

@@ -192,7 +192,7 @@ func (s *Store) RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, b
 
 // RecordOutOfGas is RecordFinal for a transaction that failed because its fee did not suffice. It moved nothing, so the payment is
 // approved again and not parked, unless that many of its transactions have failed so. Another one is signed when the watch has
-// read the block too, see SigningHold.
+// read all blocks that could take this one, see SigningHold.
 func (s *Store) RecordOutOfGas(ctx context.Context, attemptID uuid.UUID, block uint64, blockID string, fee money.Amount, code string, limit int) (exchange.ChainPayment, error) {
 	return s.recordFinal(ctx, attemptID, false, block, blockID, fee, code, limit)
 }

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type faultyStore struct {
 	fault     func(call string) error     // called before the effect
 	lost      func(call string) error     // called after it
 	hold      func() exchange.SigningHold // replaces the store's own answer unless it is nil
+	reads     bool                        // the watch reads a block when it looks
 	breaker   *exchange.Breaker           // likewise
 	waited    int                         // how often a payment was shown to wait for the watch
 	wasParked []string                    // flows with the reasons that they were listed with
@@ -65,7 +67,7 @@ func (s *faultyStore) SigningHold(ctx context.Context, payment uuid.UUID) (excha
 		if err := s.WatchAlive(ctx, s.network); err != nil {
 			return exchange.HoldWatch, err
 		}
-		if err := s.RecordLook(ctx, exchange.WatchLook{Network: s.network, Final: exchange.ChainBlock{Number: watchedTo, ID: "start", Time: s.now()}}); err != nil {
+		if err := s.look(ctx); err != nil {
 			return exchange.HoldWatch, err
 		}
 		if _, alive, err := s.Store.LiveAttempt(ctx, payment); err != nil || alive || s.hold == nil {
@@ -76,6 +78,23 @@ func (s *faultyStore) SigningHold(ctx context.Context, payment uuid.UUID) (excha
 		}
 		return s.hold(), nil
 	})
+}
+
+// look records a look of the watch at the chain, and the next block if the watch reads.
+func (s *faultyStore) look(ctx context.Context) error {
+	final := exchange.ChainBlock{Number: watchedTo, ID: "start", Time: s.now()}
+	if s.reads {
+		c, _, err := s.DepositCursor(ctx, s.network)
+		if err != nil {
+			return err
+		}
+		n := c.Final.Number + 1
+		final = exchange.ChainBlock{Number: n, ID: fmt.Sprintf("read-%d", n), Parent: c.Final.ID, Time: s.now().Add(-finalAfter)}
+		if _, err := s.RecordFinalBlock(ctx, exchange.BlockScan{Network: s.network, Block: final}); err != nil {
+			return err
+		}
+	}
+	return s.RecordLook(ctx, exchange.WatchLook{Network: s.network, Final: final})
 }
 
 func (s *faultyStore) OpenOrder(ctx context.Context, a exchange.Asked) (exchange.Order, error) {

@@ -59,6 +59,7 @@ func newDryHarness(t testing.TB, outcomes ...outcome) *harness {
 		Crypto: money.Must(money.USDT, "10"), Phone: "254712345678", ExpiresAt: w.start.Add(exchange.OrderLife),
 	}
 	w.signs.order, w.signs.shillings = &w.request, price
+	w.store.reads = true
 	w.chain.script = func(n int) outcome {
 		if n > len(outcomes) {
 			return outcome{}
@@ -124,7 +125,7 @@ func (w *harness) eachAttempt(read func(*sql.Rows) error, query string) {
 }
 
 // TestGasInABlock signs a payment as soon as a block has its top-up. Whatever becomes of that block, the crypto is paid once, and
-// nobody has to decide anything.
+// no officer has to decide anything.
 func TestGasInABlock(t *testing.T) {
 	const gas, order = exchange.ForGas, exchange.ForOrder
 	const done, lapsed, failed = exchange.TxSucceeded, exchange.TxExpired, exchange.TxFailed

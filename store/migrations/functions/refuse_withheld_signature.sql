@@ -1,7 +1,7 @@
 -- A transaction becomes the first live one of its payment only without a hold, and after the watch has read the chain
--- again if this database may be older than the chain, and the block of each transaction of the payment that failed: that it
--- moved nothing is then known from two readings. One with the number of another can't pay a second time, and one
--- that the watch found on the chain needs no signature.
+-- again if this database may be older than the chain, and has seen that each transaction of the payment that failed moved
+-- nothing. One with the number of another can't pay a second time, and one that the watch found on the chain needs no
+-- signature.
 CREATE OR REPLACE FUNCTION refuse_withheld_signature() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     hold text;
@@ -19,10 +19,8 @@ BEGIN
     IF hold <> '' THEN
         RAISE EXCEPTION 'nothing is signed for payment %: %', NEW.payment_id, hold USING ERRCODE = 'KV001';
     END IF;
-    PERFORM FROM chain_attempts a JOIN deposit_cursors c ON c.network = a.network
-        WHERE a.payment_id = NEW.payment_id AND a.status = 'failed' AND a.block > c.final_number;
-    IF FOUND THEN
-        RAISE EXCEPTION 'nothing is signed for payment % before the watch over % has read the block of its failed transaction', NEW.payment_id, NEW.network USING ERRCODE = 'KV001';
+    IF unread_failure(NEW.payment_id) THEN
+        RAISE EXCEPTION 'nothing is signed for payment % before the watch over % has seen that its failed transaction moved nothing', NEW.payment_id, NEW.network USING ERRCODE = 'KV001';
     END IF;
     PERFORM FROM deposit_looks l JOIN chain_payments p ON p.id = NEW.payment_id JOIN wallets w ON w.id = p.wallet_id AND w.type = 'hot'
         LEFT JOIN deposit_cursors c ON c.network = l.network
