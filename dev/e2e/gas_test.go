@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
 	"testing"
 
 	"github.com/google/uuid"
@@ -20,19 +19,24 @@ type gasTraffic struct {
 	brought, burnt, left string // TRX
 }
 
-// sendsDry opens a transfer from a new wallet on TRON without TRX, and returns it with its recipient.
-func (w *harness) sendsDry(t *testing.T) (f sent, wallet exchange.Wallet, to string) {
+// dryWallet is a new wallet on TRON with USDT and without TRX.
+func (w *harness) dryWallet(t *testing.T) exchange.Wallet {
 	t.Helper()
-	wallet = w.fundedWallet(t, exchange.Tron, demo.SecondEmail, exchange.Hot, money.Must(money.USDT, "5"))
+	return w.fundedWallet(t, exchange.Tron, demo.SecondEmail, exchange.Hot, money.Must(money.USDT, "5"))
+}
+
+// sendsDry opens a transfer from such a wallet, and returns it with its recipient.
+func (w *harness) sendsDry(t *testing.T, from exchange.Wallet) (f sent, to string) {
+	t.Helper()
 	to, err := stranger(exchange.Tron)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := map[string]any{"network": exchange.Tron, "asset": "USDT", "amount": small, "recipient": map[string]any{"address": to}, "from_wallet_id": wallet.ID}
+	in := map[string]any{"network": exchange.Tron, "asset": "USDT", "amount": small, "recipient": map[string]any{"address": to}, "from_wallet_id": from.ID}
 	if err := insist(t.Context(), w.as(t, demo.SecondEmail), "/api/v1/auth/transfers", uuid.NewString(), in, &f); err != nil {
 		t.Fatal(err)
 	}
-	return f, wallet, to
+	return f, to
 }
 
 func (w *harness) traffic(t *testing.T, transfer uuid.UUID) (g gasTraffic, err error) {
@@ -46,20 +50,25 @@ func (w *harness) traffic(t *testing.T, transfer uuid.UUID) (g gasTraffic, err e
 	return g, err
 }
 
-// gasInABlock sends from a wallet without TRX. The payment is in a block soon after its top-up, and little TRX stays in the wallet.
-func (w *harness) gasInABlock(t *testing.T) {
-	f, _, to := w.sendsDry(t)
-	f = w.arrives(t, w.as(t, demo.SecondEmail), f.ID, "completed")
-	cameOnce(t, w.tronNode(), to, f.TxHash, money.Must(money.USDT, small))
-	var g gasTraffic
-	eventually(t, "the top-up is final", func() (err error) {
-		if g, err = w.traffic(t, f.ID); err == nil && g.topUpState != "completed" {
-			err = fmt.Errorf("it is %s", g.topUpState)
+// trafficIs waits until the traffic is as described.
+func (w *harness) trafficIs(t *testing.T, transfer uuid.UUID, what string, holds func(gasTraffic) bool) (g gasTraffic) {
+	t.Helper()
+	eventually(t, what, func() (err error) {
+		if g, err = w.traffic(t, transfer); err == nil && !holds(g) {
+			err = fmt.Errorf("there is %+v", g)
 		}
 		return err
 	})
-	const finality = 19 // blocks
-	if g.payment <= g.topUp || g.payment-g.topUp >= finality {
+	return g
+}
+
+// gasInABlock sends from a wallet without TRX, in which little TRX stays.
+func (w *harness) gasInABlock(t *testing.T) {
+	f, to := w.sendsDry(t, w.dryWallet(t))
+	f = w.arrives(t, w.as(t, demo.SecondEmail), f.ID, "completed")
+	cameOnce(t, w.tronNode(), to, f.TxHash, money.Must(money.USDT, small))
+	g := w.trafficIs(t, f.ID, "the top-up is final", func(g gasTraffic) bool { return g.topUpState == "completed" })
+	if g.payment <= g.topUp {
 		t.Errorf("the top-up is in block %d, its payment in block %d", g.topUp, g.payment)
 	}
 	if left, err := money.Parse(money.TRX, g.left); err != nil || left.Cmp(money.Must(money.TRX, "3.7")) > 0 {
@@ -68,40 +77,25 @@ func (w *harness) gasInABlock(t *testing.T) {
 	t.Logf("the top-up of %s TRX is in block %d and its payment in block %d; %s TRX were burnt, %s stay", g.brought, g.topUp, g.payment, g.burnt, g.left)
 }
 
-// gasIsUndone takes the blocks of a top-up and of its payment away, after the payment was signed on the strength of them. Both come
-// again by themselves, once.
+// gasIsUndone makes one block for a top-up and one for its payment, which is signed on the strength of the first: nothing is final.
+// Then it takes both blocks away. Both transactions come again by themselves, once.
 func (w *harness) gasIsUndone(t *testing.T) {
-	n := w.tronNode()
+	n, from := w.tronNode(), w.dryWallet(t)
 	heal(t, n)
-	f, _, to := w.sendsDry(t)
 	post(t, n, "/pause", nil)
-	is := func(what string, holds func(gasTraffic) bool) {
-		t.Helper()
-		eventually(t, what, func() error {
-			g, err := w.traffic(t, f.ID)
-			if err == nil && !holds(g) {
-				post(t, n, "/produce", map[string]any{"blocks": 1})
-				err = fmt.Errorf("there is %+v", g)
-			}
-			return err
-		})
+	f, to := w.sendsDry(t, from)
+	w.trafficIs(t, f.ID, "a node has the top-up", func(g gasTraffic) bool { return g.topUpState == "broadcast" })
+	post(t, n, "/produce", map[string]any{"blocks": 1})
+	w.trafficIs(t, f.ID, "a node has the payment", func(g gasTraffic) bool { return g.state == "broadcast" })
+	post(t, n, "/produce", map[string]any{"blocks": 1})
+	g := w.trafficIs(t, f.ID, "a block has the payment", func(g gasTraffic) bool { return g.state == "included" })
+	if g.topUpState != "included" || g.payment != g.topUp+1 {
+		t.Fatalf("the top-up and its payment are not in two blocks: %+v", g)
 	}
-	is("a block has the payment", func(g gasTraffic) bool { return g.state == "included" })
-	g, err := w.traffic(t, f.ID)
-	if err != nil || g.topUpState != "included" {
-		t.Fatalf("the top-up is final already: %+v, %v", g, err)
-	}
-	var state struct{ Head struct{ Number uint64 } }
-	if err := n.Call(t.Context(), http.MethodGet, "/state", nil, &state); err != nil {
-		t.Fatal(err)
-	}
-	post(t, n, "/reorganise", map[string]any{"blocks": state.Head.Number - g.topUp + 1, "drop": true})
+	post(t, n, "/reorganise", map[string]any{"blocks": 2, "drop": true})
 	post(t, n, "/resume", nil)
 	f = w.arrives(t, w.as(t, demo.SecondEmail), f.ID, "completed")
 	cameOnce(t, n, to, f.TxHash, money.Must(money.USDT, small))
-	is("the top-up is final", func(g gasTraffic) bool { return g.topUpState == "completed" })
-	if g, err = w.traffic(t, f.ID); err != nil || g.topUp == 0 {
-		t.Errorf("%+v, %v", g, err)
-	}
+	g = w.trafficIs(t, f.ID, "the top-up is final", func(g gasTraffic) bool { return g.topUpState == "completed" })
 	t.Logf("in the end: %+v", g)
 }

@@ -51,7 +51,9 @@ func transferRows() []row {
 	}, feeRows(), []row{
 		{"SignPayment/ParkChainPayment#?/*", "signer-ethereum", always(transferScenario{begin: toBlocked, then: unblock, status: "completed"})},
 		{"ApproveTopUp/*/*", "chain-ethereum", always(transferScenario{begin: withoutGas, after: watchOn, then: gotGasOnce, status: "completed"})},
-		{"DeliverPayment/RecordGasArrival#?/*", "chain-ethereum", always(transferScenario{begin: withoutGas, after: watchOn, then: gotGasOnce, status: "completed"})},
+		// The top-up may be final when the process is back, and then it is not recorded again that it arrived.
+		{"DeliverPayment/RecordGasArrival#1/before", "chain-ethereum", always(transferScenario{begin: withoutGas, after: watchOn, then: gotGasOnce, status: "completed"})},
+		{"DeliverPayment/RecordGasArrival#1/after", "chain-ethereum", always(transferScenario{begin: withoutGas, after: watchOn, then: gotGasOnce, status: "completed"})},
 		{"DraftColdPayment/*/*", "chain-ethereum", always(transferScenario{begin: coldAsked, after: watchOn, then: signElsewhere, status: "completed"})},
 		{"ImportColdPayment/*/*", "chain-ethereum", always(transferScenario{begin: coldBrought, after: watchOn, status: "completed"})},
 		{"CloseColdPayment/*/*", "chain-ethereum", always(transferScenario{begin: coldOvertaken, after: watchOn, status: "cancelled"})},
