@@ -27,7 +27,13 @@ import (
 
 func TestTron(t *testing.T) {
 	t.Parallel()
-	chaintest.Run(t, func(t testing.TB) chaintest.Harness { return startTron(t, money.USDT, money.USDC) })
+	chaintest.Run(t, func(t testing.TB) chaintest.Harness {
+		h := startTron(t, money.USDT, money.USDC)
+		h.fees.Floor = money.Must(money.TRX, "30") // a token that begins to take a fee when a transfer is signed makes it dearer
+		h.client.Close()
+		h.connect(t)
+		return h
+	})
 }
 
 // TestTronWithoutUSDC is the production configuration.
@@ -47,6 +53,7 @@ type tronHarness struct {
 	node   *node.Node
 	config node.Config
 	tokens []money.Asset
+	fees   tron.FeeRule
 	wallet api.WalletClient
 
 	mu    sync.Mutex
@@ -106,6 +113,7 @@ func (h *tronHarness) driverConfig() tron.Config {
 		FullNodes:       []tron.Endpoint{{Address: h.node.GRPCAddr()}},
 		SolidityNodes:   []tron.Endpoint{{Address: h.node.SolidityAddr()}},
 		Tokens:          map[money.Asset]string{},
+		Fees:            h.fees,
 		TransactionLife: tronLife,
 		MaxHeadAge:      time.Hour, // blocks are made in bursts, and each is dated a slot after the one before
 		RetryAfter:      time.Second,
