@@ -47,6 +47,7 @@ const (
 	ApproveSale     ApprovalObject = "order"  // a sale whose crypto leaves a wallet in our custody; the rule is that of transfers
 	// A withdrawal of a merchant; the rule is that of transfers.
 	ApproveWithdrawal ApprovalObject = "otc_withdrawal"
+	ApproveSwap       ApprovalObject = "swap"        // a swap; the rule is that of transfers
 	ApproveBankPayout ApprovalObject = "bank_payout" // officers confirm that the bank payment was made
 )
 

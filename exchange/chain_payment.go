@@ -68,20 +68,24 @@ const (
 
 	ForFeeSweep ChainPurpose = "fee_sweep" // earned fees from a wallet to the treasury
 
+	ForSwapCollect ChainPurpose = "swap_collect" // the first leg of a swap, from its wallet to the treasury
+	ForSwapPayout  ChainPurpose = "swap_payout"  // the second leg, from the treasury to the wallet
+	ForSwapRefund  ChainPurpose = "swap_refund"  // what the first leg collected, back to the wallet
+
 	ForNonceAccount ChainPurpose = "nonce_account" // opens the nonce account of a cold wallet, which is its object
 	ForNonceAdvance ChainPurpose = "nonce_advance" // makes a handed-out transaction, which is its object, impossible
 )
 
 // ChainPurposes lists the purposes.
 func ChainPurposes() []ChainPurpose {
-	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForNonceAccount, ForNonceAdvance}
+	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForSwapCollect, ForSwapPayout, ForSwapRefund, ForNonceAccount, ForNonceAdvance}
 }
 
 // Owed reports whether a payment of the purpose carries out an object whose money is held for it, rather than being coins of the house
 // that pay for other payments.
 func (p ChainPurpose) Owed() bool {
 	switch p {
-	case ForOrder, ForRefund, ForTransfer, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep:
+	case ForOrder, ForRefund, ForTransfer, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForSwapCollect, ForSwapPayout, ForSwapRefund:
 		return true
 	case ForGas, ForNonceAccount, ForNonceAdvance:
 	}
@@ -94,7 +98,7 @@ type ChainPayment struct {
 	ID          uuid.UUID
 	Purpose     ChainPurpose
 	ObjectID    uuid.UUID // the order, refund or other object that it carries out
-	N           int       // 1; for gas the number of the top-up, for a refund the number of the address that was tried
+	N           int       // 1; for gas the number of the top-up, for a refund the number of the address that was tried, for a swap that of the try
 	Network     Network
 	Amount      money.Amount
 	WalletID    uuid.UUID // the sending wallet

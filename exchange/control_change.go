@@ -43,6 +43,8 @@ const (
 	ControlBankRefund         ControlKind = "bank_refund"          // money of a payment exception goes back to an account at a bank
 	ControlBankRefundFailure  ControlKind = "bank_refund_failure"  // the bank did not pay such a refund, and the exception is open again
 	ControlLineFreed          ControlKind = "line_freed"           // a statement's line is no longer that of the payout that an officer named
+	ControlSwapMarks          ControlKind = "swap_marks"           // how much of an asset the treasury wallet of a network should have
+	ControlSwapResolution     ControlKind = "swap_resolution"      // a swap is refunded, or the difference that it left is accepted
 	// House money: only treasury officers propose and confirm it.
 	ControlJournalEntry ControlKind = "journal_entry"  // what happened to the house's money outside of Kivuko
 	ControlFeeSweep     ControlKind = "fee_sweep"      // earned fees go to the treasury
@@ -66,7 +68,7 @@ func ControlKinds() []ControlKind {
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
 		ControlEscrowPolicy, ControlOTCLimit,
-		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlInventory, ControlLineFreed, ControlBankRefund, ControlBankRefundFailure, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
+		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlInventory, ControlLineFreed, ControlBankRefund, ControlBankRefundFailure, ControlSwapMarks, ControlSwapResolution, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
 	}
 }
 

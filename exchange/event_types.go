@@ -68,6 +68,11 @@ var eventTypes = []EventType{
 	{"fee_sweep.opened", "fee_sweep", "Earned fees are to go to the treasury.", true},
 	{"fee_sweep.detail_changed", "fee_sweep", "What the fee sweep waits for changed, and its status did not.", true},
 	{"fee_sweep_rule.changed", "fee_sweep_rule", "Two treasury officers agreed when earned fees are swept by themselves, or one switched it off.", true},
+	{"swap.opened", "swap", "A swap was opened, and the money of both sides is held.", false},
+	{"swap.changed", "swap", "The swap changed, and its status did not.", false},
+	{"swap_marks.changed", "swap_marks", "Officers agreed on water marks of the treasury's wallet of a network.", true},
+	{"swap_marks.low", "swap_marks", "The treasury's wallet of a network has less available than the low mark.", true},
+	{"swap_marks.refilled", "swap_marks", "The treasury's wallet of a network has enough available again.", true},
 	{"freeze.pulled", "freeze", "An officer froze all outgoing payments.", true},
 	{"freeze.lifted", "freeze", "Two officers lifted the freeze of outgoing payments.", true},
 	{"bank_confirmation.saved", "bank_confirmation", "An officer confirmed a payment by bank, or withdrew the confirmation.", true},
@@ -119,6 +124,7 @@ var machineEvents = []struct {
 	{"otc_destination", texts(DestinationMachine.States()), "", false},
 	{"otc_withdrawal", texts(WithdrawalMachine.States()), "", false},
 	{"fee_sweep", texts(FeeSweepMachine.States()), string(FeeSweepPending), true},
+	{"swap", texts(SwapMachine.States()), string(SwapReserved), false},
 }
 
 // EventTypes lists every type of event, by name.
@@ -165,13 +171,14 @@ var auditOnly = []string{
 	"order.reject_token_issued", "order.rejected", "order.resolve", "order.retry",
 	"order_payout.refused_by_bank", "otc_deposit.reviewed", "otc_withdrawal.approve_token_issued", "otc_withdrawal.decision_refused", "otc_withdrawal.reject_token_issued", "otc_withdrawal.resolve", "otc_withdrawal.retry", "passkey.added", "passkey.removed", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
 	"refund.rejected", "refund.requested", "refund.retry", "security.passkey_cloned", "session.all_revoked", "session.created", "session.revoked", "session.stepped_up", "staff.appointed_by_one_officer",
+	"swap.approve_token_issued", "swap.approved", "swap.decision_refused", "swap.refund", "swap.reject_token_issued", "swap.rejected", "swap.retry", "swap_quote.created", "swap_quote.replayed",
 	"transfer.approve_token_issued", "transfer.approved", "transfer.decision_refused", "transfer.refund", "transfer.reject_token_issued",
 	"transfer.rejected", "transfer.retry", "treasury.allocated", "user.limits_changed", "wallet.key_sealed_anew", "wallet.nonce_sequence_reopened", "webhook_delivery.replayed",
 }
 
 // auditObjects are the types of object that appear only in the audit log.
 var auditObjects = []string{
-	"approval_rule", "country", "denied_address", "destination_rest", "device", "escrow_claim", "fiat_currency", "file", "invitation", "momo_breaker", "momo_terms", "passkey", "refund_request", "role", "valuation", "webhook_delivery",
+	"approval_rule", "country", "denied_address", "destination_rest", "device", "escrow_claim", "fiat_currency", "file", "invitation", "momo_breaker", "momo_terms", "passkey", "refund_request", "role", "swap_quote", "valuation", "webhook_delivery",
 }
 
 // AuditActions lists every action of the audit log.

@@ -56,6 +56,8 @@ const (
 	IntendOTCCancel         IntentKind = "deposit.cancel"
 	IntendOTCAudit          IntentKind = "deposit.audit"
 	IntendOTCMatch          IntentKind = "deposit.match" // an officer names the payment to our number that is its money
+	IntendSwap              IntentKind = "swap.open"
+	IntendSwapCancel        IntentKind = "swap.cancel"
 )
 
 // intentFlows are the prefixes of the ids of the flows that may use intents, by kind. 0028_otc_deposits.sql has the same.
@@ -71,6 +73,7 @@ var intentFlows = map[IntentKind]string{
 	IntendWithdrawal: outFlow, IntendWithdrawalCancel: outFlow, IntendWithdrawalHold: outFlow, IntendWithdrawalUnhold: outFlow,
 	IntendWithdrawalExecute: outFlow, IntendWithdrawalPaid: outFlow,
 	IntendRefundPaid: "bank-refund:",
+	IntendSwap:       "swap:", IntendSwapCancel: "swap:",
 }
 
 const (

@@ -22,6 +22,7 @@ const (
 	// A withdrawal that has not ended.
 	LiveWithdrawal LiveKind = "otc_withdrawal"
 	LiveFeeSweep   LiveKind = "fee_sweep"
+	LiveSwap       LiveKind = "swap"
 	LiveBankRefund LiveKind = "bank_refund" // a refund by bank that is not paid
 	LiveTopUp      LiveKind = "top_up"      // a top-up that was signed, whose payment may have ended before it is final
 )
@@ -30,7 +31,7 @@ const (
 type LiveRow struct {
 	Kind       LiveKind
 	ObjectID   uuid.UUID
-	IntentID   uuid.UUID // that opened an order, a transfer, an OTC deposit or a withdrawal
+	IntentID   uuid.UUID // that opened an order, a transfer, an OTC deposit, a withdrawal or a swap
 	RequestID  uuid.UUID // the request to return crypto
 	OrderID    uuid.UUID
 	Type       OrderType

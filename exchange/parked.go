@@ -22,6 +22,7 @@ type ParkedFlow struct {
 	// Read from the object at the time of the query.
 	OrderID     uuid.UUID // the order that the object belongs to
 	FeeSweepID  uuid.UUID
+	SwapID      uuid.UUID
 	ExceptionID uuid.UUID // the open payment exception that the object is or has
 	RefundID    uuid.UUID
 	TransferID  uuid.UUID

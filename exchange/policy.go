@@ -111,6 +111,11 @@ const (
 	ActExecuteWithdrawals   Action = "otc_withdrawals.execute" // and let go on what was held
 	ActFreeze               Action = "freeze.pull"             // and read it
 	ActLiftFreeze           Action = "freeze.lift"             // with a second officer
+	ActQuoteSwaps           Action = "swaps.quote"
+	ActOpenSwaps            Action = "swaps.open"
+	ActReadSwaps            Action = "swaps.read" // and their quotes
+	ActCancelSwaps          Action = "swaps.cancel"
+	ActWriteSwapMarks       Action = "swap_marks.write" // with a second officer
 )
 
 type grants map[Role]Scope
@@ -279,6 +284,23 @@ var policy = map[Action]grants{
 	ActExecuteWithdrawals: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActFreeze:             {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
 	ActLiftFreeze:         {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	// Who may send from a wallet may swap in it. The store limits the wallets that a role may spend from: a treasury officer swaps only in
+	// the house's.
+	ActQuoteSwaps: {
+		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleTreasury: ScopeAny,
+	},
+	ActOpenSwaps: {
+		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleTreasury: ScopeAny,
+	},
+	ActReadSwaps: {
+		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
+		RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	ActCancelSwaps: {
+		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
+		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	ActWriteSwapMarks: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
@@ -308,7 +330,7 @@ var moving = map[Action]bool{
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
 	ActWriteBankAccounts: true, ActBookJournal: true, ActSweepFees: true, ActImportStatements: true, ActMatchLines: true, ActMatchC2B: true, ActAddDestinations: true, ActConfirmDestinations: true,
 	ActWriteDeposits: true, ActConfirmDeposits: true, ActRejectDeposits: true, ActSettleDeposits: true, ActAuditDeposits: true,
-	ActWriteWithdrawals: true, ActExecuteWithdrawals: true,
+	ActWriteWithdrawals: true, ActExecuteWithdrawals: true, ActOpenSwaps: true, ActWriteSwapMarks: true,
 }
 
 // ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data or money elsewhere.

@@ -25,6 +25,7 @@ const (
 	// What a merchant withdraws, whatever it is.
 	ReleaseWithdrawal ReleasePurpose = "withdrawal"
 	ReleaseFeeSweep   ReleasePurpose = "fee_sweep" // earned fees that go to the treasury
+	ReleaseSwap       ReleasePurpose = "swap"      // what the owner of a wallet gives for another asset
 )
 
 // Exemption is why a release asks no officer by its value and counts in no sum. The table release_exemptions says why of each.
