@@ -53,21 +53,31 @@ const readSigningState = `
 SELECT EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = p.id AND a.status IN ('signed', 'broadcast', 'included', 'replaced')) AS alive,
     payment_hold(p.id) AS hold, c.final_number, l.final_head, l.looked_at, coalesce(l.identity = database_identity(), false) AS same,
     l.resumed_at IS NULL OR coalesce(l.passed <= c.final_number, false) AS passed,
-    NOT unread_failure(p.id) AS read
+    NOT unread_failure(p.id) AS read, put_back() AS put_back
 FROM chain_payments p LEFT JOIN deposit_cursors c ON c.network = p.network LEFT JOIN deposit_looks l ON l.network = p.network WHERE p.id = $1`
+
+// signingState is what a signature of a payment depends on.
+type signingState struct {
+	Alive    bool
+	Hold     exchange.SigningHold
+	Final    sql.NullInt64 `db:"final_number"`
+	Head     sql.NullInt64 `db:"final_head"`
+	LookedAt sql.NullTime
+	Same     bool
+	Passed   sql.NullBool
+	Read     bool // that its failed transactions moved nothing
+	PutBack  bool
+}
+
+// behind reports whether the watch over the payment's network may not know what the payment has moved.
+func (r signingState) behind(now time.Time) bool {
+	fresh := r.Final.Valid && r.LookedAt.Valid && now.Sub(r.LookedAt.Time) <= MaxLookAge
+	return !fresh || !r.Same || !r.Passed.Bool || !r.Read || r.Head.Int64-r.Final.Int64 > MaxSigningLag
+}
 
 // SigningHold returns what prevents signing another transaction of a payment that has no live one.
 func (s *Store) SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.SigningHold, error) {
-	var r struct {
-		Alive    bool
-		Hold     exchange.SigningHold
-		Final    sql.NullInt64 `db:"final_number"`
-		Head     sql.NullInt64 `db:"final_head"`
-		LookedAt sql.NullTime
-		Same     bool
-		Passed   sql.NullBool
-		Read     bool // that its failed transactions moved nothing
-	}
+	var r signingState
 	if err := s.db.Get(ctx, &r, readSigningState, paymentID); err != nil {
 		return exchange.HoldNone, translate(err, "chain payment")
 	}
@@ -76,9 +86,23 @@ func (s *Store) SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.
 		return exchange.HoldNone, nil
 	case r.Hold != exchange.HoldNone:
 		return r.Hold, nil
+	case r.behind(s.now()):
+		return exchange.HoldWatch, nil
 	}
-	fresh := r.Final.Valid && r.LookedAt.Valid && s.now().Sub(r.LookedAt.Time) <= MaxLookAge
-	if !fresh || !r.Same || !r.Passed.Bool || !r.Read || r.Head.Int64-r.Final.Int64 > MaxSigningLag {
+	return exchange.HoldNone, nil
+}
+
+// unknown is why the chain may know more of a payment than this database, which a freeze or another hold does not hide: HoldPutBack,
+// HoldWatch, or none.
+func (t unitTx) unknown(ctx context.Context, paymentID uuid.UUID) (exchange.SigningHold, error) {
+	var r signingState
+	err := t.Get(ctx, &r, readSigningState, paymentID)
+	switch {
+	case err != nil:
+		return exchange.HoldNone, translate(err, "chain payment")
+	case r.PutBack:
+		return exchange.HoldPutBack, nil
+	case r.behind(t.s.now()):
 		return exchange.HoldWatch, nil
 	}
 	return exchange.HoldNone, nil

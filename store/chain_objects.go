@@ -69,6 +69,8 @@ func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, i
 	case exchange.ForFeeSweep:
 		f, err := t.lockedFeeSweep(ctx, id)
 		return &feeSweepPayment{sweep: f}, err
+	case exchange.ForSwapCollect, exchange.ForSwapPayout, exchange.ForSwapRefund:
+		return t.lockedSwapLeg(ctx, purpose, id)
 	case exchange.ForFunding:
 		o, err := t.lockedOrder(ctx, id)
 		return &fundingPayment{order: o}, err

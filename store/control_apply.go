@@ -33,6 +33,7 @@ var (
 		exchange.ControlOTCLimit:          unitTx.applyOTCLimit,
 		exchange.ControlFeeSweepRule:      unitTx.applyFeeSweepRule,
 		exchange.ControlLineFreed:         unitTx.applyLineFreed,
+		exchange.ControlSwapMarks:         unitTx.applySwapMarks,
 	}
 	bookings = map[exchange.ControlKind]func(unitTx, context.Context, exchange.ControlChange, exchange.Principal) (exchange.Posting, error){
 		exchange.ControlTreasuryAllocation: unitTx.applyAllocation,
@@ -44,6 +45,7 @@ var (
 		exchange.ControlInventory:          unitTx.applyInventory,
 		exchange.ControlBankRefund:         unitTx.applyBankRefund,
 		exchange.ControlBankRefundFailure:  unitTx.applyBankRefundFailure,
+		exchange.ControlSwapResolution:     unitTx.applySwapResolution,
 	}
 )
 

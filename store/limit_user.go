@@ -27,6 +27,8 @@ type Limits struct {
 	// user, of a verified customer, of a merchant with its subvendors (including orders against its offers), and for
 	// all that the house sends.
 	UserFees, CustomerFees, MerchantFees, HouseFees map[money.Asset]money.Amount
+
+	SwapUSDCOnTron bool // whether USDC is swapped on TRON, where its issuer does not support it any more
 }
 
 // DefaultLimits are the limits of a store that is configured with none.

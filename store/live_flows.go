@@ -40,6 +40,9 @@ WITH own AS (
     SELECT 'otc_withdrawal', w.id, w.intent_id, NULL, NULL, '', '', w.payout_asset::text, w.merchant_id, w.updated_at
     FROM otc_withdrawals w WHERE w.status NOT IN ('completed', 'rejected', 'cancelled', 'failed')
     UNION ALL
+    SELECT 'swap', s.id, s.intent_id, NULL, NULL, '', s.network::text, s.from_asset::text, s.vendor_id, s.updated_at
+    FROM swaps s WHERE s.status NOT IN ('completed', 'refunded', 'cancelled', 'expired', 'failed')
+    UNION ALL
     SELECT 'late', l.attempt_id, NULL, NULL, a.order_id, '', '', '', NULL, l.updated_at
     FROM late l JOIN payment_attempts a ON a.id = l.attempt_id WHERE a.object_type = 'order'
     UNION ALL

@@ -80,6 +80,9 @@ otc_deposits                r     riu    ru    r      -       -         -
 otc_confirmations           r     riu    r     -      -       -         -
 otc_limits                  ri    r      r     -      -       -         -
 otc_withdrawals             ru    riu    ru    ru     ru      -         -
+swap_quotes                 ri    r      r     r      r       -         -
+swaps                       ru    riu    r     ru     ru      -         -
+swap_marks                  riu   ru     r     r      r       -         -
 valuations                  riu   r      r     r      r       -         -
 role_limits                 riu   r      r     r      r       -         -
 user_limits                 riu   r      r     r      r       -         -
@@ -196,6 +199,8 @@ var updatable = map[string]string{
 	"bank_confirmations": "withdrawn_at",
 	"otc_withdrawals": "bank_hold_id, claimed, completed_at, ended_by, executed_at, executed_by, failure_id, held_from, hold_id, house_hold_id, paid_by, reason, receipt, " +
 		"refused_code, sold_at, statement_line_id, status, status_detail, transfer_id, transfer_intent_id, updated_at, version",
+	"swaps":         "collected_at, completed_at, difference, resolution_id, return_hold_id, status, status_detail, updated_at, version",
+	"swap_marks":    "change_id, high, low, low_since, updated_at, version",
 	"devices":       "origin, user_agent, seen_at, forgotten_at",
 	"verifications": "guesses, used_at",
 	"passkeys":      "synced, sign_count, used_at, removed_at, reason",

@@ -304,7 +304,8 @@ func (o order) draft() chain.Draft {
 		d.Step, d.Seed = chain.NonceOpen, exchange.NonceSeed(p.ObjectID)
 	case exchange.ForNonceAdvance:
 		d.Step = chain.NonceAdvance
-	case exchange.ForOrder, exchange.ForRefund, exchange.ForTransfer, exchange.ForGas, exchange.ForSweep, exchange.ForFunding, exchange.ForWithdrawal, exchange.ForFeeSweep: // plain transfers
+	case exchange.ForOrder, exchange.ForRefund, exchange.ForTransfer, exchange.ForGas, exchange.ForSweep, exchange.ForFunding, exchange.ForWithdrawal, exchange.ForFeeSweep,
+		exchange.ForSwapCollect, exchange.ForSwapPayout, exchange.ForSwapRefund: // plain transfers
 	}
 	return d
 }

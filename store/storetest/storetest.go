@@ -83,7 +83,8 @@ func OpenAs(t testing.TB, dsn string, role store.Role, o store.Options) *store.S
 const written = `
 SELECT 'event' AS list, type AS value FROM events WHERE object_type <> 'test' UNION SELECT 'event object', object_type FROM events WHERE object_type <> 'test'
 UNION SELECT 'action', action FROM audit_log UNION SELECT 'audit object', object_type FROM audit_log
-UNION SELECT 'order', status_detail FROM orders UNION SELECT 'transfer', status_detail FROM transfers`
+UNION SELECT 'order', status_detail FROM orders UNION SELECT 'transfer', status_detail FROM transfers
+UNION SELECT 'swap', status_detail FROM swaps`
 
 // knownValues fails the test when it wrote a value that the contract does not list.
 func knownValues(t testing.TB, db *sql.DB) {
@@ -94,7 +95,7 @@ func knownValues(t testing.TB, db *sql.DB) {
 	}
 	known := map[string][]string{
 		"event": events, "event object": exchange.EventObjects(), "action": exchange.AuditActions(), "audit object": exchange.AuditObjects(),
-		"order": exchange.OrderDetails(), "transfer": exchange.TransferDetails(),
+		"order": exchange.OrderDetails(), "transfer": exchange.TransferDetails(), "swap": exchange.SwapDetails(),
 	}
 	rows, err := db.QueryContext(context.Background(), written)
 	if err != nil {
@@ -124,7 +125,7 @@ func plenty() store.Limits {
 	}
 	return store.Limits{
 		UserFees: fees, CustomerFees: fees, MerchantFees: fees, HouseFees: fees,
-		CustomerOrders: many, UserOrders: many, PromptsPerPhone: many, CustomerTransfers: many, UserTransfers: many, MerchantTransfers: many,
+		CustomerOrders: many, UserOrders: many, PromptsPerPhone: many, CustomerTransfers: many, UserTransfers: many, MerchantTransfers: many, SwapUSDCOnTron: true,
 	}
 }
 

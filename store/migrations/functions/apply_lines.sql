@@ -38,7 +38,7 @@ BEGIN
         RAISE EXCEPTION 'no such entry moves money at a bank' USING ERRCODE = 'KV002';
     END IF;
     IF EXISTS (SELECT FROM new_lines l JOIN ledger_accounts a ON a.id = l.account_id JOIN ledger_entries e ON e.id = l.entry_id
-            WHERE a.kind = 'wallet_fees' AND l.amount < 0 AND e.kind NOT IN ('transfer.fee', 'exception.accepted', 'exception.written_off')) THEN
+            WHERE a.kind = 'wallet_fees' AND l.amount < 0 AND e.kind NOT IN ('transfer.fee', 'swap.fee', 'exception.accepted', 'exception.written_off')) THEN
         RAISE EXCEPTION 'no such entry earns a fee' USING ERRCODE = 'KV002';
     END IF;
     RETURN NULL;

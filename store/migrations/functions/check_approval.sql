@@ -28,6 +28,10 @@ BEGIN
             AND (w.status IN ('pending_approval', 'approved', 'on_hold') OR w.status IN ('executing', 'needs_review') AND NEW.action = 'approve')) THEN
         RAISE EXCEPTION 'approval % does not fit its withdrawal', NEW.id USING ERRCODE = 'KV004';
     END IF;
+    IF NEW.object_type = 'swap' AND NOT EXISTS (SELECT FROM swaps s WHERE s.id = NEW.object_id AND s.digest = NEW.digest AND s.requested_by = NEW.requester_id
+            AND NEW.officer_id IS DISTINCT FROM s.requested_by AND s.status = 'reserved') THEN
+        RAISE EXCEPTION 'approval % does not fit its swap', NEW.id USING ERRCODE = 'KV004';
+    END IF;
     IF NOT EXISTS (SELECT FROM users u WHERE u.id = NEW.officer_id AND u.is_active AND u.role IN ('treasury', 'admin')) THEN
         RAISE EXCEPTION 'the officer of approval % may not approve', NEW.id USING ERRCODE = 'KV004';
     END IF;

@@ -29,7 +29,7 @@ BEGIN
     END IF;
     NEW.passed_in := OLD.passed_in;
     IF OLD.passed_at IS NULL AND NEW.passed_at IS NOT NULL THEN
-        IF NEW.purpose IN ('refund', 'payout', 'withdrawal') AND NOT release_matches(NEW) THEN
+        IF NEW.purpose IN ('refund', 'payout', 'withdrawal', 'swap') AND NOT release_matches(NEW) THEN
             RAISE EXCEPTION 'release % does not match its % any more', NEW.id, NEW.purpose USING ERRCODE = 'KV002';
         END IF;
         PERFORM lock_release(NEW);

@@ -5,6 +5,7 @@ CREATE OR REPLACE FUNCTION payment_party_gone(p chain_payments) RETURNS boolean 
         WHEN p.purpose IN ('order', 'funding') THEN order_party_gone(p.object_id)
         WHEN p.purpose = 'transfer' THEN EXISTS (SELECT FROM transfers f JOIN users u ON u.id IN (f.requested_by, f.sender_id, f.vendor_id)
             WHERE f.id = p.object_id AND NOT u.is_active)
+        WHEN p.purpose = 'swap_collect' THEN EXISTS (SELECT FROM swaps s WHERE s.id = p.object_id AND swap_party_gone(s))
         WHEN p.purpose = 'withdrawal' THEN EXISTS (SELECT FROM otc_withdrawals w WHERE w.id = p.object_id AND withdrawal_party_gone(w))
         ELSE false END
 $$;

@@ -1,4 +1,4 @@
--- The terms of the release of a refund, of a withdrawal, or of a payout of an order, as they follow from its rows. An order or a payment
+-- The terms of the release of a refund, of a withdrawal, of a swap, or of a payout of an order, as they follow from its rows. An order or a payment
 -- exception whose refund is not opened yet has the terms that a refund by mobile money would have that an officer requests.
 -- A sum applies where a person chose what leaves, or where nothing proven came in for it: what officers return counts with
 -- all that they return, what they pay by bank with all that they pay. Both officers of a refund by bank chose it, so none of them
@@ -19,6 +19,13 @@ BEGIN
                 p.rail || ':' || CASE p.rail WHEN 'momo' THEN p.phone ELSE o.beneficiary ->> 'AccountNumber' END
             INTO r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.recipient
             FROM order_payouts p JOIN orders o ON o.id = p.id WHERE p.id = object;
+        RETURN r;
+    END IF;
+    IF purpose = 'swap' THEN
+        SELECT s.vendor_id IS NULL AND s.owner_id IS NULL, coalesce(s.vendor_id, s.owner_id), s.wallet_id::text, s.requested_by, s.value,
+                CASE WHEN coalesce(s.vendor_id, s.owner_id) IS NULL THEN 'own' ELSE '' END, true, coalesce('user:' || coalesce(s.vendor_id, s.owner_id)::text, 'house')
+            INTO r.house, r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.inside, r.recipient
+            FROM swaps s WHERE s.id = object;
         RETURN r;
     END IF;
     IF purpose = 'withdrawal' THEN
