@@ -35,6 +35,8 @@ type Client interface {
 	Head(ctx context.Context) (Head, error)
 	// Balance reads what an address holds, with the block at which it was read.
 	Balance(ctx context.Context, address string, a money.Asset) (Balance, error)
+	// Balances is Balance for several holdings, all at the same block, in their order.
+	Balances(ctx context.Context, of []Holding) ([]Balance, error)
 	// Holders names all accounts to which a payment of an asset to an address belongs, the address first. A payee is denied by
 	// the name of any of them. On Solana, a wallet's tokens lie in its associated token account, and a token account that is
 	// paid directly has an owner.
@@ -100,6 +102,12 @@ type Block struct {
 type Head struct {
 	Latest Block
 	Final  Block
+}
+
+// Holding is what an address has of an asset.
+type Holding struct {
+	Address string
+	Asset   money.Asset
 }
 
 // Balance is what an address held at block At.

@@ -119,20 +119,39 @@ func (c *Client) Nonces(ctx context.Context, address string) (chain.Nonces, erro
 
 // Balance reads what an address holds in the final state, which the ledger must match.
 func (c *Client) Balance(ctx context.Context, address string, a money.Asset) (chain.Balance, error) {
-	holder, err := parse(address)
+	all, err := c.Balances(ctx, []chain.Holding{{Address: address, Asset: a}})
 	if err != nil {
-		return chain.Balance{}, chain.Errorf(chain.ReasonAddress, "%s", err.Error())
-	}
-	if err := c.Supports(a); err != nil {
 		return chain.Balance{}, err
 	}
-	return ask(ctx, c.nodes, func(ctx context.Context, conn *rpc.Client) (chain.Balance, error) {
+	return all[0], nil
+}
+
+// Balances reads holdings at one final block.
+func (c *Client) Balances(ctx context.Context, of []chain.Holding) ([]chain.Balance, error) {
+	holders := make([]common.Address, len(of))
+	for i, h := range of {
+		var err error
+		if holders[i], err = parse(h.Address); err != nil {
+			return nil, chain.Errorf(chain.ReasonAddress, "%s", err.Error())
+		}
+		if err := c.Supports(h.Asset); err != nil {
+			return nil, err
+		}
+	}
+	return ask(ctx, c.nodes, func(ctx context.Context, conn *rpc.Client) ([]chain.Balance, error) {
 		final, err := readHeader(ctx, conn, tagFinal)
 		if err != nil {
-			return chain.Balance{}, err
+			return nil, err
 		}
-		amount, err := c.holding(ctx, conn, a, holder, final.block())
-		return chain.Balance{Amount: amount, At: final.block()}, err
+		all := make([]chain.Balance, len(of))
+		for i, h := range of {
+			amount, err := c.holding(ctx, conn, h.Asset, holders[i], final.block())
+			if err != nil {
+				return nil, err
+			}
+			all[i] = chain.Balance{Amount: amount, At: final.block()}
+		}
+		return all, nil
 	})
 }
 

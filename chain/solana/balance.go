@@ -1,7 +1,9 @@
 package solana
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	sdk "github.com/gagliardetto/solana-go"
 
@@ -12,25 +14,84 @@ import (
 // Balance reads what a wallet holds in the final state, which the ledger must match. For a token that is the balance of its
 // associated token account. Other token accounts of the same owner are not counted, because we never pay from them.
 func (c *Client) Balance(ctx context.Context, addr string, a money.Asset) (chain.Balance, error) {
-	wallet, err := c.wallet(addr)
+	all, err := c.Balances(ctx, []chain.Holding{{Address: addr, Asset: a}})
 	if err != nil {
-		return chain.Balance{}, chain.Errorf(chain.ReasonAddress, "the %s", err)
-	}
-	if err := c.Supports(a); err != nil {
 		return chain.Balance{}, err
 	}
-	mint, isToken := c.mints[a]
-	return ask(ctx, c.nodes, func(ctx context.Context, n *node) (chain.Balance, error) {
-		if isToken {
-			return tokenBalance(ctx, n, a, mint, wallet)
+	return all[0], nil
+}
+
+// place is where the balance of a wallet is found: in its token account, or in its own account.
+type place struct {
+	wallet, mint, account sdk.PublicKey
+}
+
+func (p place) token() bool { return p.account != p.wallet }
+
+func (c *Client) place(h chain.Holding) (place, error) {
+	wallet, err := c.wallet(h.Address)
+	if err != nil {
+		return place{}, chain.Errorf(chain.ReasonAddress, "the %s", err)
+	}
+	if err := c.Supports(h.Asset); err != nil {
+		return place{}, err
+	}
+	mint, token := c.mints[h.Asset]
+	if !token {
+		return place{wallet: wallet, account: wallet}, nil
+	}
+	account, err := tokenAccount(wallet, mint)
+	return place{wallet, mint, account}, err
+}
+
+// Balances reads holdings in the final state of one slot.
+func (c *Client) Balances(ctx context.Context, of []chain.Holding) ([]chain.Balance, error) {
+	places := make([]place, len(of))
+	var keys []sdk.PublicKey
+	for i, h := range of {
+		var err error
+		if places[i], err = c.place(h); err != nil {
+			return nil, err
 		}
-		s, err := readAccounts(ctx, n, finalized, 0, wallet)
+		if keys = append(keys, places[i].account); places[i].token() {
+			keys = append(keys, places[i].mint)
+		}
+	}
+	slices.SortFunc(keys, func(a, b sdk.PublicKey) int { return bytes.Compare(a[:], b[:]) })
+	keys = slices.Compact(keys)
+	return ask(ctx, c.nodes, func(ctx context.Context, n *node) ([]chain.Balance, error) {
+		s, err := readAccounts(ctx, n, finalized, 0, keys...)
 		if err != nil {
-			return chain.Balance{}, err
+			return nil, err
 		}
 		at, err := headerAt(ctx, n, s.slot, finalized)
-		return chain.Balance{Amount: lamports(s.accounts[wallet].lamports), At: at}, err
+		if err != nil {
+			return nil, err
+		}
+		all := make([]chain.Balance, len(of))
+		for i, h := range of {
+			amount, err := places[i].holds(s, h.Asset)
+			if err != nil {
+				return nil, err
+			}
+			all[i] = chain.Balance{Amount: amount, At: at}
+		}
+		return all, nil
 	})
+}
+
+// holds reads a balance out of a snapshot.
+func (p place) holds(s snapshot, a money.Asset) (money.Amount, error) {
+	if !p.token() {
+		return lamports(s.accounts[p.account].lamports), nil
+	}
+	if err := checkMint(a, p.mint, s.accounts[p.mint]); err != nil {
+		return money.Amount{}, err
+	}
+	if t, ok := held(s.accounts[p.account], p.wallet, p.mint); ok {
+		return units(a, t.Amount), nil
+	}
+	return money.Zero(a), nil
 }
 
 // Holders names an address, and for a token also the associated token account of a wallet or the owner of a token account.
@@ -54,24 +115,4 @@ func (c *Client) Holders(ctx context.Context, addr string, a money.Asset) ([]str
 		}
 		return []string{addr, holder.String()}, err
 	})
-}
-
-func tokenBalance(ctx context.Context, n *node, asset money.Asset, mint, wallet sdk.PublicKey) (chain.Balance, error) {
-	holder, err := tokenAccount(wallet, mint)
-	if err != nil {
-		return chain.Balance{}, err
-	}
-	s, err := readAccounts(ctx, n, finalized, 0, holder, mint)
-	if err != nil {
-		return chain.Balance{}, err
-	}
-	if err := checkMint(asset, mint, s.accounts[mint]); err != nil {
-		return chain.Balance{}, err
-	}
-	b := chain.Balance{Amount: money.Zero(asset)}
-	if t, ok := held(s.accounts[holder], wallet, mint); ok {
-		b.Amount = units(asset, t.Amount)
-	}
-	b.At, err = headerAt(ctx, n, s.slot, finalized)
-	return b, err
 }

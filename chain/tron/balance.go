@@ -13,39 +13,62 @@ import (
 // balanceReads is how often a balance is read again because a new block arrived in between.
 const balanceReads = 3
 
-// Balance reads what an address holds in the final state, which the ledger must match. Nodes can't return a balance at a
-// height, so the head is read before and after. When a block arrived in between, the read is repeated; after the last try
-// the older head is returned.
+// Balance reads what an address holds in the final state, which the ledger must match.
 func (c *Client) Balance(ctx context.Context, addr string, a money.Asset) (chain.Balance, error) {
-	holder, err := parse(addr)
+	all, err := c.Balances(ctx, []chain.Holding{{Address: addr, Asset: a}})
 	if err != nil {
-		return chain.Balance{}, chain.Errorf(chain.ReasonAddress, "%s", err.Error())
-	}
-	if err := c.Supports(a); err != nil {
 		return chain.Balance{}, err
 	}
-	return ask(ctx, c.solid, func(ctx context.Context, n *node) (chain.Balance, error) {
+	return all[0], nil
+}
+
+// Balances reads holdings in the final state. Nodes can't return a balance at a height, so the head is read before and after.
+// When a block arrived in between, the read is repeated; after the last try the older head is returned.
+func (c *Client) Balances(ctx context.Context, of []chain.Holding) ([]chain.Balance, error) {
+	holders := make([]accountID, len(of))
+	for i, h := range of {
+		var err error
+		if holders[i], err = parse(h.Address); err != nil {
+			return nil, chain.Errorf(chain.ReasonAddress, "%s", err.Error())
+		}
+		if err := c.Supports(h.Asset); err != nil {
+			return nil, err
+		}
+	}
+	return ask(ctx, c.solid, func(ctx context.Context, n *node) ([]chain.Balance, error) {
 		before, err := newest(ctx, n.solidity)
 		if err != nil {
-			return chain.Balance{}, err
+			return nil, err
 		}
 		for range balanceReads {
-			amount, err := c.holding(ctx, n, a, holder)
+			all, err := c.holdings(ctx, n, of, holders, before)
 			if err != nil {
-				return chain.Balance{}, err
+				return nil, err
 			}
 			after, err := newest(ctx, n.solidity)
 			if err != nil {
-				return chain.Balance{}, err
+				return nil, err
 			}
 			if after.ID == before.ID {
-				return chain.Balance{Amount: amount, At: after}, nil
+				return all, nil
 			}
 			before = after
 		}
-		amount, err := c.holding(ctx, n, a, holder)
-		return chain.Balance{Amount: amount, At: before}, err
+		return c.holdings(ctx, n, of, holders, before)
 	})
+}
+
+// holdings reads balances one after the other, as those of a block.
+func (c *Client) holdings(ctx context.Context, n *node, of []chain.Holding, holders []accountID, at chain.Block) ([]chain.Balance, error) {
+	all := make([]chain.Balance, len(of))
+	for i, h := range of {
+		amount, err := c.holding(ctx, n, h.Asset, holders[i])
+		if err != nil {
+			return nil, err
+		}
+		all[i] = chain.Balance{Amount: amount, At: at}
+	}
+	return all, nil
 }
 
 // holding reads one balance from a solidity node.
