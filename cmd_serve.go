@@ -42,7 +42,7 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 		return err
 	}
 	workflows.UseRunbooks(p.config.Runbooks)
-	db, err := openStore(ctx, p, store.RoleAPI, store.Options{})
+	db, err := openStore(ctx, p, store.RoleAPI, store.Options{Limits: store.Limits{SwapUSDCOnTron: p.config.Tron.USDCEnabled}})
 	if err != nil {
 		return err
 	}

@@ -91,6 +91,6 @@ func (c Config) limits() store.Limits {
 		PromptsPerPhone: c.Limits.PromptsPerPhone, PromptWindow: c.Limits.PromptWindow,
 		CustomerTransfers: c.Limits.CustomerTransfers, UserTransfers: c.Limits.UserTransfers, MerchantTransfers: c.Limits.MerchantTransfers,
 		UserFees: mustFees(c.Limits.UserFees), CustomerFees: mustFees(c.Limits.CustomerFees),
-		MerchantFees: mustFees(c.Limits.MerchantFees), HouseFees: mustFees(c.Limits.HouseFees),
+		MerchantFees: mustFees(c.Limits.MerchantFees), HouseFees: mustFees(c.Limits.HouseFees), SwapUSDCOnTron: c.Tron.USDCEnabled,
 	}
 }

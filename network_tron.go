@@ -26,9 +26,9 @@ type TronConfig struct {
 	USDT string `env:"USDT" for:"api chain signer cold-sign" need:"chain signer"`
 	// The contract of USDC.
 	USDC string `env:"USDC" for:"api chain signer cold-sign"`
-	// Offers USDC on TRON too. Its issuer left TRON in 2024, so wallets, offers, orders and transfers that name it are refused
+	// Offers USDC on TRON too. Its issuer left TRON in 2024, so wallets, offers, orders, transfers and swaps that name it are refused
 	// unless this is true.
-	USDCEnabled bool `env:"USDC_ENABLED" for:"api chain signer cold-sign"`
+	USDCEnabled bool `env:"USDC_ENABLED" for:"api flows chain signer cold-sign"`
 	// How long a block may include a signed transaction: a minute to 23 hours.
 	Life time.Duration `env:"TRANSACTION_LIFE" envDefault:"10m" for:"api chain signer"`
 	// Whether the node is the one of this repository.

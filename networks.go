@@ -154,6 +154,7 @@ func (p parts) chain(name exchange.Network) ([]any, error) {
 		&activities.Chain{Store: p.db, Client: c, Poll: poll, StuckTimeout: p.config.Sending.StuckTimeout, Gas: gas, Now: time.Now},
 		watch,
 		&activities.Comparing{Store: p.db, Client: c, Poll: poll, WatchTimeout: activities.DefaultWatchTimeout},
+		&activities.SwapSync{Store: p.db, Client: c, Poll: poll, WatchTimeout: activities.DefaultWatchTimeout},
 		&activities.Cold{Store: p.db, Client: c, Now: time.Now},
 	}, nil
 }

@@ -131,6 +131,7 @@ const (
 	ObjectOTCDeposit = "otc_deposit"
 	ObjectWithdrawal = "otc_withdrawal"
 	ObjectFeeSweep   = "fee_sweep"
+	ObjectSwap       = "swap"
 	ObjectRefund     = "refund" // one by bank
 )
 

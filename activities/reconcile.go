@@ -115,7 +115,7 @@ func (r *Reconciliation) WriteReserves(ctx context.Context, in ReservesInput) (R
 type ComparingStore interface {
 	Reconciliation(ctx context.Context, id uuid.UUID) (exchange.Reconciliation, error)
 	WalletsAfter(ctx context.Context, n exchange.Network, after uuid.UUID, limit int) ([]exchange.Wallet, error)
-	DepositCursor(ctx context.Context, n exchange.Network) (exchange.DepositCursor, bool, error)
+	cursorStore
 	CompareReadings(ctx context.Context, n exchange.Network, readings []exchange.WalletReading) ([]exchange.Comparison, error)
 	RecordComparisons(ctx context.Context, b exchange.ReconciledBatch) (exchange.Reconciliation, error)
 }
@@ -295,12 +295,22 @@ func (c *Comparing) await(ctx context.Context, readings []exchange.WalletReading
 	for _, r := range readings {
 		newest = max(newest, r.Block.Number)
 	}
-	for end := time.Now().Add(c.WatchTimeout); ; {
-		cursor, _, err := c.Store.DepositCursor(ctx, c.Client.Network())
-		if err != nil || cursor.Final.Number >= newest || !time.Now().Before(end) {
+	return awaitWatch(ctx, c.Store, c.Client.Network(), newest, c.Poll, c.WatchTimeout)
+}
+
+// cursorStore has how far the deposit watch of a network has read.
+type cursorStore interface {
+	DepositCursor(ctx context.Context, n exchange.Network) (exchange.DepositCursor, bool, error)
+}
+
+// awaitWatch waits until the deposit watch has reached a block, for a time.
+func awaitWatch(ctx context.Context, store cursorStore, n exchange.Network, block uint64, poll, timeout time.Duration) error {
+	for end := time.Now().Add(timeout); ; {
+		cursor, _, err := store.DepositCursor(ctx, n)
+		if err != nil || cursor.Final.Number >= block || !time.Now().Before(end) {
 			return err
 		}
-		if err := pauseFor(ctx, c.Poll); err != nil {
+		if err := pauseFor(ctx, poll); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,7 @@ const (
 	StageScreening = "screening"
 	StageApproval  = "approval"
 	StageReview    = "review" // by the OTC desk
+	StageSync      = "sync"   // chain and ledger are compared
 	StageAudit     = "audit"
 	StageDone      = "done"
 )

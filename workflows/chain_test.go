@@ -22,6 +22,7 @@ type outcome struct {
 	undone  bool         // its first block is undone, and no other one takes it
 	reverts bool
 	starved bool          // it fails for lack of gas
+	astray  bool          // it is carried out, and moves something else
 	slow    time.Duration // until its block
 }
 
@@ -177,6 +178,9 @@ func (n *network) Locate(_ context.Context, txID string) (chain.Location, error)
 		l.OK, l.OutOfGas, l.Code = false, true, "OUT_OF_ENERGY"
 		return l, nil
 	}
+	if e.outcome.astray {
+		return l, nil
+	}
 	l.Transfers = []chain.Movement{{TxID: txID, From: e.payment.FromAddress, To: e.payment.ToAddress, Amount: e.payment.Amount}}
 	return l, nil
 }
@@ -187,7 +191,7 @@ func (n *network) paid(order uuid.UUID) int {
 	defer n.mu.Unlock()
 	count := 0
 	for _, e := range n.txs {
-		if e.payment.ObjectID == order && !e.included.IsZero() && !e.outcome.reverts && !e.outcome.starved {
+		if e.payment.ObjectID == order && !e.included.IsZero() && !e.outcome.reverts && !e.outcome.starved && !e.outcome.astray {
 			count++
 		}
 	}

@@ -207,6 +207,9 @@ func (in CryptoPayoutInput) about() string {
 	if in.FeeSweepID != uuid.Nil {
 		return "fee sweep " + in.FeeSweepID.String()
 	}
+	if in.SwapID != uuid.Nil {
+		return "swap " + in.SwapID.String()
+	}
 	if in.OrderID == uuid.Nil {
 		return "the fee of another payment" // a top-up that was started again
 	}

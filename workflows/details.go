@@ -94,6 +94,7 @@ func (s subject) objects() string {
 		{"withdrawal", "otc/withdrawals", s.object.WithdrawalID},
 		{"OTC deposit", "otc/deposits", s.object.DepositID},
 		{"fee sweep", "treasury/fee-sweeps", s.object.FeeSweepID},
+		{"swap", "swaps", s.object.SwapID},
 		{"order", "orders", s.object.OrderID},
 	} {
 		if o.id != uuid.Nil {

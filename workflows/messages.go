@@ -12,11 +12,11 @@ import (
 // Updates are validated, answered and deduplicated by their id.
 const (
 	UpdateOpen         = "open"          // on-ramp, with start: no argument, answers Opened
-	UpdateCancel       = "cancel"        // orders, transfer: IntentRef, answers Ack or TransferAck
+	UpdateCancel       = "cancel"        // orders, transfer, swap: IntentRef, answers Ack, TransferAck or SwapAck
 	UpdateRetryPayment = "retry-payment" // on-ramp: IntentRef, answers Ack
 	UpdateCommand      = "command"       // every flow that parks: CommandRef, answers Ack
-	UpdateApprove      = "approve"       // transfer, withdrawal: ApprovalRef, answers TransferAck or WithdrawalAck
-	UpdateReject       = "reject"        // transfer, withdrawal: ApprovalRef, answers TransferAck or WithdrawalAck
+	UpdateApprove      = "approve"       // transfer, withdrawal, swap: ApprovalRef, answers TransferAck, WithdrawalAck or SwapAck
+	UpdateReject       = "reject"        // as approve
 	UpdatePayload      = "payload"       // transfer of a cold wallet: IntentRef, answers TransferAck
 	UpdateImport       = "import"        // transfer of a cold wallet: IntentRef, answers TransferAck
 	UpdateStep         = "step"          // OTC deposit, withdrawal: IntentRef of any verb, answers OTCAck or WithdrawalAck
@@ -110,6 +110,7 @@ type CryptoPayoutInput struct {
 	// WithdrawalID is set when the payment brings crypto that the house buys to its treasury.
 	WithdrawalID uuid.UUID `json:"withdrawal_id,omitzero"`
 	FeeSweepID   uuid.UUID `json:"fee_sweep_id,omitzero"` // when it brings earned fees to the treasury
+	SwapID       uuid.UUID `json:"swap_id,omitzero"`      // when it is a leg of a swap
 	// GasFor is set when the payment brings gas: the payment that needs it, whose flow gets the signal when it has arrived.
 	GasFor uuid.UUID `json:"gas_for,omitzero"`
 }

@@ -305,7 +305,7 @@ func (n *network) sent(purpose exchange.ChainPurpose) (list []exchange.ChainPaym
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, e := range n.txs {
-		if e.payment.Purpose == purpose && !e.included.IsZero() && !e.outcome.reverts {
+		if e.payment.Purpose == purpose && !e.included.IsZero() && !e.outcome.reverts && !e.outcome.astray {
 			list = append(list, e.payment)
 		}
 	}

@@ -93,7 +93,7 @@ func (d *commands) execute(ctx workflow.Context, name string, ref CommandRef) er
 func (d *commands) route(verb string) string {
 	routes := map[string]string{
 		activities.ObjectOrder: "orders", activities.ObjectTransfer: "transfers", activities.ObjectException: "payment-exceptions",
-		activities.ObjectFeeSweep: "treasury/fee-sweeps", activities.ObjectRefund: "refunds",
+		activities.ObjectFeeSweep: "treasury/fee-sweeps", activities.ObjectRefund: "refunds", activities.ObjectSwap: "swaps",
 	}
 	all := d.objects()
 	o := all[max(0, slices.IndexFunc(all, func(o activities.ObjectRef) bool { return o.Type == activities.ObjectOrder }))]

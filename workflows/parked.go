@@ -88,6 +88,7 @@ var objectTypes = []struct {
 	{takenOutForm, "otc_withdrawal"},
 	{feeSweepForm, "fee_sweep"},
 	{bankRefundForm, "refund"},
+	{swapForm, "swap"},
 }
 
 // ObjectOf returns the type and id of the object that a flow is about: "order" and the order's id, for example. It

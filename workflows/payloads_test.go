@@ -23,6 +23,14 @@ var update = flag.Bool("update", false, "write generated pages anew, and payload
 
 func id(n byte) uuid.UUID { return uuid.UUID{0: 1, 1: 0x92, 6: 0x70, 8: 0x80, 15: n} }
 
+func swapOf(at time.Time) activities.SwapState {
+	return activities.SwapState{
+		SwapID: id(20), Status: exchange.SwapReserved, Detail: exchange.WaitApproval, PaymentID: id(6), Approvals: 1, Required: 2, Expires: at, PayoutDue: at, Version: 3,
+	}
+}
+
+func pointer[T any](v T) *T { return &v }
+
 // payloads is one full sample of every type that crosses Temporal, by file name.
 func payloads() map[string]any {
 	at := time.Date(2026, 11, 21, 9, 15, 0, 0, time.UTC)
@@ -161,6 +169,20 @@ func payloads() map[string]any {
 		"deliver_input":          &activities.DeliverInput{PaymentID: id(6), BumpAfter: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)},
 		"delivery":               &activities.Delivery{End: activities.DeliveryCompleted, TxID: "ab", Code: "SUCCESS"},
 		"deliver_gas_input":      &activities.DeliverInput{PaymentID: id(6), Arrival: true, Arrived: "0a"},
+		"swap_flow_input":        &workflows.SwapInput{IntentID: id(9)},
+		"swap_result":            &workflows.SwapResult{SwapID: id(20), Status: exchange.SwapCompleted, Detail: exchange.WaitNothing},
+		"swap_ack":               &workflows.SwapAck{Status: exchange.SwapCancelled, Detail: exchange.DetailBySender},
+		"swap_input":             &activities.SwapInput{SwapID: id(20)},
+		"opened_swap":            &activities.OpenedSwap{SwapState: swapOf(at), Network: exchange.Tron, From: money.Must(money.USDT, "1"), To: money.Must(money.USDC, "2"), MerchantID: id(3)},
+		"sync_swap_input":        &activities.SyncSwapInput{SwapID: id(20), Differed: 7},
+		"synced_swap":            &activities.SyncedSwap{SwapState: swapOf(at), Differed: 7},
+		"swap_state":             pointer(swapOf(at)),
+		"cancel_swap_input":      &activities.CancelSwapInput{SwapID: id(20), IntentID: id(9)},
+		"decide_swap_input":      &activities.DecideSwapInput{SwapID: id(20), Action: exchange.Approve, Token: "t"},
+		"refused_swap_decision":  &activities.RefusedSwapDecisionInput{SwapID: id(20), Action: exchange.Approve, Channel: exchange.ChannelAPI, Code: exchange.CodeForbidden},
+		"swap_command_input":     &activities.SwapCommandInput{SwapID: id(20), Proof: proof},
+		"inventory_watched":      &activities.InventoryWatched{Low: []activities.InventoryLow{{Network: exchange.Tron, Asset: money.USDC}}},
+		"crypto_payout_swap":     &workflows.CryptoPayoutInput{PaymentID: id(6), Network: exchange.Tron, SwapID: id(20)},
 		"gas_arrived":            &activities.Delivery{End: activities.DeliveryArrived, TxID: "ab", BlockID: "0b"},
 		"stuck":                  &activities.Delivery{End: activities.DeliveryStuck, TxID: "ab", N: 2},
 		"top_up_input":           &activities.TopUpInput{PaymentID: id(6), Missing: "1.5"},

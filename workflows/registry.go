@@ -139,6 +139,8 @@ func Flows() []Flow {
 		{TypeMatchStatements, MatchStatements, ""},
 		{TypeOTCDeposit, OTCDeposit, otcDepositForm},
 		{TypeOTCWithdrawal, OTCWithdrawal, withdrawalForm},
+		{TypeSwap, Swap, swapForm},
+		{TypeWatchInventory, WatchInventory, ""},
 	}
 }
 
@@ -251,6 +253,7 @@ var (
 	house          *activities.House
 	otc            *activities.OTC
 	withdrawals    *activities.Withdrawals
+	swaps          *activities.Swaps
 	momo           *activities.Momo
 	payouts        *activities.Payouts
 	refunds        *activities.Refunds
@@ -259,6 +262,7 @@ var (
 	chains         *activities.Chain
 	deposits       *activities.Deposits
 	comparing      *activities.Comparing
+	syncing        *activities.SwapSync
 	cold           *activities.Cold
 	signing        *activities.Signing
 	wallets        *activities.Wallets
@@ -269,13 +273,13 @@ var (
 func Activities(queue string) []any {
 	switch {
 	case queue == QueueFlows:
-		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc, withdrawals, bankRefunds}
+		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc, withdrawals, bankRefunds, swaps}
 	case queue == QueueMomo:
 		return []any{momo, payouts, refunds, float, statement}
 	case queue == QueueWebhooks:
 		return []any{webhooks}
 	case ChainOf(queue) != "":
-		return []any{chains, deposits, comparing, cold}
+		return []any{chains, deposits, comparing, syncing, cold}
 	case SignerOf(queue) != "":
 		return []any{signing, wallets}
 	}

@@ -33,6 +33,8 @@ func LiveFlowOf(r exchange.LiveRow) LiveFlow {
 		return LiveFlow{OTCDepositID(r.ObjectID), TypeOTCDeposit, "OTC deposit, started again", OTCDepositAttributes(), OTCDepositInput{IntentID: r.IntentID}}
 	case exchange.LiveWithdrawal:
 		return LiveFlow{WithdrawalID(r.ObjectID), TypeOTCWithdrawal, "Withdrawal, started again", WithdrawalAttributes(r.Asset), WithdrawalInput{IntentID: r.IntentID}}
+	case exchange.LiveSwap:
+		return LiveFlow{SwapID(r.ObjectID), TypeSwap, "Swap, started again", swapAttributes(r.Network, r.Asset, r.MerchantID), SwapInput{IntentID: r.IntentID}}
 	case exchange.LiveLate:
 		in := LatePaymentInput{AttemptID: r.ObjectID, OrderID: r.OrderID}
 		return LiveFlow{LatePaymentID(r.ObjectID), TypeLatePayment, LatePaymentSummary, LatePaymentAttributes(), in}
