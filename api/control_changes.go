@@ -126,6 +126,7 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 		s.passAddressOn(c, change)
 		s.passRefundOn(c, change)
 		s.passFailureOn(c, change)
+		s.passResolutionOn(c, change)
 		s.startFeeSweeps(c, change)
 		s.passBankRefundOn(c, change)
 		return c.json(http.StatusOK, changeWire(change))

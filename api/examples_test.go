@@ -51,6 +51,8 @@ func exampleTests() []func(*testing.T) {
 		TestJournalEntriesAreBookedByTwo, TestStatementLinesAreMatchedByHand, TestTwoOfficersFreeALine, TestStatementsAreImported, TestMerchantsReadTheirStatement,
 		TestDestinationsAreConfirmedAndRest, TestOTCDepositTakesFourPeople, TestOTCDepositForCrypto, TestOTCOfficersRunTheQueue, TestPaymentsAreMatchedWithDeposits,
 		TestWithdrawalsTakeThreePeople, TestWithdrawalsAreHeldAndCancelled, TestWithdrawalsAreConfirmedAtTheBank, TestWithdrawalsWithoutAnAnswerAreResolvedByTwo,
+		TestSwapsAreQuoted, TestSwapsAreOpenedAtAQuote, TestOfficersDecideAboutSwaps, TestSwapsAreCancelled, TestOperatorsOfSwaps, TestSwapsThatNeedAReviewAreResolved,
+		TestSwapsAreListed, TestInventoryOfSwapsHasMarks,
 		TestEarnedFeesAreSweptByTwo, TestFeeSweepRulesAreAgreedByTwo, TestMoneyGoesBackByBank, TestRefundByBankIsNotPaid,
 		TestOperationsWithoutAnotherExample,
 	}

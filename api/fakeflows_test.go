@@ -275,6 +275,41 @@ func (f *fakeFlows) LookAtWithdrawal(_ context.Context, withdrawal uuid.UUID) er
 	return f.called("look at " + withdrawal.String())
 }
 
+func (f *fakeFlows) OpenSwap(ctx context.Context, swap, intent uuid.UUID, from exchange.SwapQuote) error {
+	if err := f.called("swap " + swap.String() + " by quote " + from.ID.String()); err != nil {
+		return err
+	}
+	if _, err := f.store.OpenSwap(ctx, exchange.Asked{IntentID: intent, Flow: workflows.SwapID(swap)}); err != nil {
+		return err
+	}
+	_, err := f.store.CollectSwap(ctx, swap)
+	return err
+}
+
+func (f *fakeFlows) CancelSwap(ctx context.Context, swap, intent uuid.UUID) error {
+	if err := f.called("cancel swap " + swap.String()); err != nil {
+		return err
+	}
+	if slices.Contains(f.ended, workflows.SwapID(swap)) {
+		return exchange.Errorf(exchange.CodeNotFound, "The flow has ended.")
+	}
+	_, err := f.store.CancelSwap(ctx, swap, exchange.Asked{IntentID: intent, Flow: workflows.SwapID(swap)})
+	return err
+}
+
+func (f *fakeFlows) DecideSwap(ctx context.Context, swap, _ uuid.UUID, action exchange.ApprovalAction, token string) error {
+	refusal := f.called("decide " + swap.String())
+	if refusal != nil && !f.takes {
+		return refusal
+	}
+	_, err := f.store.DecideSwap(ctx, swap, token, action)
+	return cmp.Or(refusal, err)
+}
+
+func (f *fakeFlows) LookAtSwap(_ context.Context, swap uuid.UUID) error {
+	return f.called("look at " + swap.String())
+}
+
 func (f *fakeFlows) CancelTransfer(ctx context.Context, transfer, intent uuid.UUID) error {
 	if err := f.called("cancel transfer " + transfer.String()); err != nil {
 		return err
@@ -304,7 +339,7 @@ func (f *fakeFlows) CommandFlow(ctx context.Context, flow string, command uuid.U
 		return nil // the command is about the order, which the id does not name
 	}
 	switch object = strings.ReplaceAll(object, "-", "_"); object {
-	case "transfer", "otc_withdrawal", "fee_sweep":
+	case "transfer", "otc_withdrawal", "fee_sweep", "swap":
 	case "bank_refund":
 		object = "refund"
 	default:

@@ -58,6 +58,7 @@ type Flows interface {
 	RefundFlows
 	FloatFlows
 	WithdrawalFlows
+	SwapFlows
 	FeeFlows
 	BankRefundFlows
 }

@@ -134,3 +134,27 @@ func TestUpdatesThatDecidedNothingAreRepeated(t *testing.T) {
 		}
 	}
 }
+
+// A swap's flow that two officers resolved is told to look again; one that has ended needs no telling, and a server that is away is
+// reported.
+func TestSwapsFlowLooksAgain(t *testing.T) {
+	swap := uuid.New()
+	for name, c := range map[string]struct {
+		flow error
+		code exchange.Code
+	}{
+		"the flow is at work": {},
+		"the flow is over":    {flow: serviceerror.NewNotFound("no such flow")},
+		"the server is away":  {flow: serviceerror.NewUnavailable("away"), code: exchange.CodeUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &signalled{over: map[string]error{workflows.SwapID(swap): c.flow}}
+			if err := NewFlows(server).LookAtSwap(t.Context(), swap); exchange.CodeOf(err) != c.code {
+				t.Errorf("answers %v, want %q", err, c.code)
+			}
+			if want := workflows.SwapID(swap) + " " + workflows.SignalResume; len(server.signals) != 1 || server.signals[0] != want {
+				t.Errorf("sent %v, want %s", server.signals, want)
+			}
+		})
+	}
+}

@@ -266,7 +266,7 @@ func (e *env) doIn(t testing.TB, method, path string, body any, options ...optio
 	return got
 }
 
-var decision = regexp.MustCompile(`/(approvals/changes|refunds|transfers|otc/withdrawals)/([0-9a-f-]{36})/(confirm|approve|reject)$`)
+var decision = regexp.MustCompile(`/(approvals/changes|refunds|transfers|swaps|otc/withdrawals)/([0-9a-f-]{36})/(confirm|approve|reject)$`)
 
 // withDigest completes a decision that names no digest by that of the object: an officer decides about what is shown.
 func (e *env) withDigest(t testing.TB, path string, body any) any {
@@ -284,6 +284,10 @@ func (e *env) withDigest(t testing.TB, path string, body any) any {
 	case "otc/withdrawals":
 		if w, err := e.store.WithdrawalByID(t.Context(), id); err == nil {
 			digest = w.Digest
+		}
+	case "swaps":
+		if o, err := e.store.Swap(t.Context(), store.Everything(), id); err == nil {
+			digest = o.Digest
 		}
 	case "refunds":
 		if r, err := e.store.Refund(t.Context(), id); err == nil && r.Digest != "" {

@@ -175,6 +175,8 @@ func commandObject(p exchange.ParkedFlow) (string, uuid.UUID) {
 	switch p.Type {
 	case workflows.TypeTransfer:
 		return "transfer", p.ObjectID
+	case workflows.TypeSwap:
+		return swapObject, p.ObjectID
 	case workflows.TypeBankRefund:
 		return "refund", p.ObjectID
 	case workflows.TypeReturnDeposit:

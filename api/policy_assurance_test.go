@@ -111,6 +111,8 @@ var unproven = map[exchange.Action]string{
 	exchange.ActCancelTransfers:     "it moves nothing",
 	exchange.ActCreateWallets:       "a new wallet is empty, and the choice of a default one leaves what is in the others",
 	exchange.ActOpenQuotes:          "a quote is a price",
+	exchange.ActQuoteSwaps:          "a quote is a price",
+	exchange.ActCancelSwaps:         "it moves nothing",
 	exchange.ActReadPricing:         "a replay computes a price again",
 	exchange.ActUploadFiles:         "a file is evidence; who decides by it proves itself",
 	exchange.ActAnswerDeposits:      "words and files are evidence; who decides by them proves itself",

@@ -24,16 +24,17 @@ type harness struct {
 	rival  person // another vendor
 	other  person // another customer
 	wallet map[uuid.UUID]exchange.Wallet
-	offer  exchange.Offer          // the vendor's
-	theirs exchange.Offer          // the rival's
-	buys   exchange.Offer          // the vendor's that buys
-	sales  map[uuid.UUID]uuid.UUID // of each seller, one
-	stuck  uuid.UUID               // a purchase whose crypto can't be sent
-	proofs map[uuid.UUID]uuid.UUID // of OTC deposits
+	offer  exchange.Offer              // the vendor's
+	theirs exchange.Offer              // the rival's
+	buys   exchange.Offer              // the vendor's that buys
+	sales  map[uuid.UUID]uuid.UUID     // of each seller, one
+	stuck  uuid.UUID                   // a purchase whose crypto can't be sent
+	proofs map[uuid.UUID]uuid.UUID     // of OTC deposits
+	swaps  map[uuid.UUID]exchange.Swap // of each owner, one
 }
 
 func newHarness(t *testing.T) *harness {
-	w := &harness{env: start(t), people: map[exchange.Role]person{}, wallet: map[uuid.UUID]exchange.Wallet{}, sales: map[uuid.UUID]uuid.UUID{}, proofs: map[uuid.UUID]uuid.UUID{}}
+	w := &harness{env: start(t), people: map[exchange.Role]person{}, wallet: map[uuid.UUID]exchange.Wallet{}, sales: map[uuid.UUID]uuid.UUID{}, proofs: map[uuid.UUID]uuid.UUID{}, swaps: map[uuid.UUID]exchange.Swap{}}
 	for _, r := range exchange.Roles() {
 		if r != exchange.RoleSubvendor {
 			w.people[r] = w.person(r)
@@ -263,6 +264,7 @@ func cells() map[string]cell {
 	maps.Copy(all, destinationCells())
 	maps.Copy(all, otcCells())
 	maps.Copy(all, withdrawalCells())
+	maps.Copy(all, swapCells())
 	for _, verb := range []string{"accept", "write-off", "credit", "refund"} {
 		body := map[string]any{"note": "because"}
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}
@@ -441,10 +443,11 @@ func TestListsHoldNoForeignRow(t *testing.T) {
 	w := newHarness(t)
 	w.order(w.people[exchange.RoleCustomer], w.offer.ID)
 	w.transfer(w.people[exchange.RoleCustomer], w.wallet[w.people[exchange.RoleCustomer].ID])
+	w.swap(w.people[exchange.RoleCustomer], w.wallet[w.people[exchange.RoleCustomer].ID])
 	draft := w.draft(w.people[exchange.RoleVendor], w.wallet[w.people[exchange.RoleVendor].ID])
 	for _, role := range []exchange.Role{exchange.RoleCustomer, exchange.RoleUser, exchange.RoleVendor} {
 		stranger := w.person(role)
-		for _, path := range []string{"orders", "wallets", "transfers"} {
+		for _, path := range []string{"orders", "wallets", "transfers", "swaps"} {
 			if list := w.do(get, "/api/v1/auth/"+path, nil, stranger.auth()).want(200).object(); list["total"] != 0.0 {
 				t.Errorf("a new %s lists %v %s", role, list["total"], path)
 			}

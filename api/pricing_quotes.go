@@ -76,19 +76,22 @@ type wireIndication struct {
 	wirePriced
 }
 
+func rateWire(r exchange.FXRate) quotedRate {
+	return quotedRate{ID: r.ID, Bid: r.Bid.String(), Ask: r.Ask.String(), Source: r.Source, ValidFrom: stamp(r.ValidFrom), StaleAt: stamp(r.StaleAt)}
+}
+
+func feesWire(p exchange.FeeProfile) quotedFees {
+	return quotedFees{
+		ID: optID(p.ID), Version: p.Version, Fixed: p.Fixed.String(), Points: p.BasisPoints, Minimum: p.Minimum.String(), Maximum: optAmount(p.Maximum), Spread: p.Spread,
+	}
+}
+
 func pricedWire(t exchange.QuoteTerms, p exchange.QuotePrice) wirePriced {
 	return wirePriced{
 		Purpose: string(t.Purpose), OfferType: string(t.Side.OfferType()), Network: optText(string(t.Network)), Method: optText(t.Method),
 		Asset: string(p.Crypto.Asset()), Amount: p.Crypto.String(), AmountSide: string(t.AmountSide()), FiatCurrency: string(p.Fiat.Asset()),
 		FiatAmount: p.Fiat.String(), Rate: p.Rate.String(), Fee: p.Fee.String(), FeeCurrency: string(p.Fee.Asset()), TotalAmount: p.Total.String(),
-		FXRate: quotedRate{
-			ID: t.Rate.ID, Bid: t.Rate.Bid.String(), Ask: t.Rate.Ask.String(), Source: t.Rate.Source, ValidFrom: stamp(t.Rate.ValidFrom),
-			StaleAt: stamp(t.Rate.StaleAt),
-		},
-		FeeProfile: quotedFees{
-			ID: optID(t.Profile.ID), Version: t.Profile.Version, Fixed: t.Profile.Fixed.String(), Points: t.Profile.BasisPoints,
-			Minimum: t.Profile.Minimum.String(), Maximum: optAmount(t.Profile.Maximum), Spread: t.Profile.Spread,
-		},
+		FXRate: rateWire(t.Rate), FeeProfile: feesWire(t.Profile),
 		ProfileID: optID(t.Profile.ID), FeeProfileID: optID(t.Profile.ID), Rounding: t.Rounding(), Formula: t.Formula,
 	}
 }

@@ -56,6 +56,7 @@ func TestDeliveriesFitTheDocument(t *testing.T) {
 	s.transferID()
 	s.quoteID()
 	s.webhookID()
+	s.swapped()
 	s.paid("100", false)
 	s.paid("259", true)
 	w.misfit()

@@ -103,6 +103,7 @@ func words() []word {
 	}...)
 	all = append(all, detailWords()...)
 	all = append(all, otcWords()...)
+	all = append(all, swapWords()...)
 	slices.SortFunc(all, func(a, b word) int { return strings.Compare(a.name, b.name) })
 	return all
 }
@@ -115,6 +116,18 @@ func otcWords() []word {
 		{"OptionalOTCStatus", "The state of an OTC deposit, or null.", otcStatuses, true},
 		{"OTCStatusDetail", "What the OTC deposit waits for, or why it ended.", exchange.OTCDetails(), false},
 		{"OTCFlag", "What about an OTC deposit an officer should look at.", otcFlags, false},
+	}
+}
+
+func swapWords() []word {
+	return []word{
+		{"SwapStatus", "The state of a swap.", swapStatuses, false},
+		{"SwapStatusDetail", "What the swap waits for, or why it ended.", exchange.SwapDetails(), false},
+		{"SwapOutcome", "What officers decide about a swap that needs a review.", swapOutcomes, false},
+		{"SwapLegRole", "What a payment of a swap does: it collects what is given, pays out what is got, or gives back what was collected.", text(exchange.SwapLegRoles()...), false},
+		{"SwapLegStatus", "The state of a payment of a swap; completed is final.", text(exchange.ChainPaymentMachine.States()...), false},
+		{"SwapAmountSide", "Whether the amount that leaves the wallet or the one that comes back to it was given.", swapSides, false},
+		{"OptionalSwapMove", "Whether so much has to come to the wallet (in) or can go elsewhere (out); null while it is between its marks.", swapMoves, true},
 	}
 }
 
@@ -218,7 +231,8 @@ func detailWords() []word {
 // controlTermsStatuses are the statuses of the objects that officers decide about in pairs.
 func controlTermsStatuses() []string {
 	all := slices.Concat(text(exchange.OnRampMachine.States()...), text(exchange.OffRampMachine.States()...), text(exchange.OrderPayoutMachine.States()...),
-		text(exchange.RefundMachine.States()...), text(exchange.ExceptionMachine.States()...), text(exchange.WithdrawalMachine.States()...))
+		text(exchange.RefundMachine.States()...), text(exchange.ExceptionMachine.States()...), text(exchange.WithdrawalMachine.States()...),
+		text(exchange.SwapMachine.States()...))
 	slices.Sort(all)
 	return slices.Compact(all)
 }
