@@ -338,7 +338,7 @@ func TestSwapsAskOfficers(t *testing.T) {
 	}
 }
 
-// The treasury swaps in another wallet of its own, with another officer.
+// The treasury swaps in another wallet of its own, with another officer, and who asked for it does not accept what it leaves.
 func TestTheTreasurySwapsWithAnotherOfficer(t *testing.T) {
 	t.Parallel()
 	b := newSwapDesk(t)
@@ -353,9 +353,26 @@ func TestTheTreasurySwapsWithAnotherOfficer(t *testing.T) {
 	b.every(t, "releases the house's own alone", `UPDATE releases SET passed_at = now() WHERE object_id = `+quotedID(o.ID))
 	_, err := storetest.DecideSwap(t.Context(), b.s, o, exchange.Approve, b.one)
 	wantFault(t, err, exchange.CodeForbidden)
-	if out, err := storetest.DecideSwap(t.Context(), b.s, o, exchange.Approve, b.two); err != nil || out.PaymentID == uuid.Nil {
-		t.Errorf("approved by another it waits for %s, %v", out.StatusDetail, err)
+	out, err := storetest.DecideSwap(t.Context(), b.s, o, exchange.Approve, b.two)
+	if err != nil || out.PaymentID == uuid.Nil {
+		t.Fatalf("approved by another it waits for %s, %v", out.StatusDetail, err)
 	}
+	b.final(t, sign(t, b.s, b.payment(t, out.PaymentID)))
+	if out, err = b.s.PayOutSwap(t.Context(), o.ID); err != nil {
+		t.Fatal(err)
+	}
+	b.final(t, sign(t, b.s, b.payment(t, out.PaymentID)))
+	if _, err := b.s.SyncSwap(t.Context(), o.ID, b.read("4.5")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.s.ProposeSwapResolution(t.Context(), o.ID, exchange.SwapAccept, "dust", b.one)
+	wantFault(t, err, exchange.CodeForbidden)
+	c, err := b.s.ProposeSwapResolution(t.Context(), o.ID, exchange.SwapAccept, "dust", b.two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.s.ConfirmChange(t.Context(), c.ID, "", b.one)
+	wantFault(t, err, exchange.CodeForbidden)
 }
 
 // A merchant's people swap in the merchant's wallets, and what they move counts together. Another merchant's don't.

@@ -57,7 +57,7 @@ type job struct {
 
 // MainJob runs one purchase on each network in parallel, from the offer to the tokens in the wallet, and prints each
 // step. The buyer on Solana, or without Solana the one on Ethereum, sends some USDT to another customer. Then each
-// buyer sells some USDT back for shillings on the phone.
+// buyer sells some USDT back for shillings on the phone, and swaps some for USDC.
 func MainJob(ctx context.Context, w Stack) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTime)
 	defer cancel()
@@ -65,8 +65,11 @@ func MainJob(ctx context.Context, w Stack) error {
 	if _, runs := w.node(sender); !runs {
 		sender = exchange.Ethereum
 	}
+	if err := w.swapTerms(ctx); err != nil {
+		return err
+	}
 	began := time.Now()
-	w.Say("\nThe main job: on each network a customer buys %s USDT with shillings from a phone, and sells %s of them back.", buy, sold)
+	w.Say("\nThe main job: on each network a customer buys %s USDT with shillings from a phone, sells %s of them back, and swaps %s for USDC.", buy, sold, swapped)
 	group, inner := errgroup.WithContext(ctx)
 	for _, n := range w.Nodes() {
 		j := job{Stack: w, node: n, buyer: person(buyers[n.Network])}
@@ -83,7 +86,7 @@ func MainJob(ctx context.Context, w Stack) error {
 				err = j.sendOn(inner, c)
 			}
 			if err == nil {
-				err = j.sell(inner, c, bought.WalletAddress)
+				err = j.sellAndSwap(inner, c, bought.WalletAddress)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", networkNames[n.Network], err)
@@ -106,6 +109,14 @@ func person(email string) Person {
 		}
 	}
 	panic("demo: there is no account " + email)
+}
+
+// sellAndSwap does both at once, out of one wallet.
+func (j job) sellAndSwap(ctx context.Context, c *client.Client, address string) error {
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error { return j.sell(inner, c, address) })
+	group.Go(func() error { return j.swap(inner, c, address) })
+	return group.Wait()
 }
 
 func (j job) purchase(ctx context.Context, c *client.Client) (order, error) {

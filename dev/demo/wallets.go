@@ -18,6 +18,7 @@ const (
 	gasETH     = "100"
 	gasSOL     = "1000"
 	houseUSDT  = "10000"
+	houseUSDC  = "5000" // for swaps
 )
 
 // usdcOn is the network on which the vendors sell USDC too.
@@ -86,6 +87,9 @@ func (s *seeder) houseWallets(ctx context.Context, n Node) ([]fund, error) {
 			return nil, fmt.Errorf("house wallet %s: %w", purpose, err)
 		}
 		funds = append(funds, fund{w, brings[purpose]})
+		if purpose == exchange.HouseTreasury {
+			funds = append(funds, fund{w, money.Must(money.USDC, houseUSDC)})
+		}
 	}
 	return funds, nil
 }

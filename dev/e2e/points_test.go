@@ -52,6 +52,7 @@ type trial struct {
 	deposit  exchange.Wallet
 	desk     otcDeposit
 	taken    takenOut
+	swap     swapped
 	// Fields of a transfer.
 	address string
 	amount  money.Amount
@@ -80,7 +81,7 @@ type track struct {
 func table() []track {
 	return []track{
 		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows(), withdrawalRows(), bankRefundRows()), floatRows())},
-		{"ethereum", slices.Concat(solanaRows(), transferRows())},
+		{"ethereum", slices.Concat(solanaRows(), swapRows(), transferRows())},
 		{"webhooks", hookRows()},
 	}
 }

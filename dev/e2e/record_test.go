@@ -54,6 +54,7 @@ func TestRecordHistories(t *testing.T) {
 		{"banked", r.banked},
 		{"deposited", r.deposited},
 		{"withdrawn", r.withdrawals},
+		{"swapped", r.swapped},
 		{"sent back", r.sentBack},
 		{"stranded", r.stranded},
 		{"paid late", r.paidLate},

@@ -22,6 +22,7 @@ func Rules() []Rule {
 		{"accounts hold what their holds say", held},
 		{"a credited deposit came once and was booked once", deposited},
 		{"a withdrawal left once when it is completed, and otherwise not", withdrawn},
+		{"a swap collected once, and then paid or refunded once, never both", swapped},
 		{"a refund by bank left once when it is completed, and its exception was refunded once", returned},
 	}
 }
@@ -65,6 +66,7 @@ WHERE h.status = 'held' AND h.amount > 0 AND NOT (
     OR (h.object_type = 'payment_exception' AND NOT EXISTS (SELECT 1 FROM chain_payments p WHERE p.hold_id = h.id AND p.status = 'completed'))
     OR EXISTS (SELECT 1 FROM refunds r JOIN orders o ON o.id = r.order_id WHERE o.hold_id = h.id AND r.exception_id IS NULL AND r.status <> 'completed'
         AND EXISTS (SELECT 1 FROM payment_attempts a WHERE a.object_type = 'order' AND a.object_id = o.id AND a.direction = 'payout'))
+    OR EXISTS (SELECT 1 FROM swaps s WHERE s.id = h.object_id AND s.status NOT IN ('completed', 'refunded', 'cancelled', 'expired', 'failed'))
     OR EXISTS (SELECT 1 FROM otc_withdrawals o WHERE o.id = h.object_id AND o.status NOT IN ('completed', 'rejected', 'cancelled', 'failed'))
     OR EXISTS (SELECT 1 FROM refunds r WHERE r.id = h.object_id AND r.status IN ('pending', 'processing', 'needs_review'))
     OR EXISTS (SELECT 1 FROM payment_attempts p WHERE p.id = h.object_id AND p.direction = 'payout' AND p.status IN ('created', 'unknown', 'accepted')))`
@@ -101,6 +103,23 @@ FROM otc_withdrawals w CROSS JOIN LATERAL (SELECT count(*) AS times, coalesce(su
         UNION ALL SELECT f.amount FROM transfers f JOIN intents i ON i.object_id = f.id WHERE i.id = w.transfer_intent_id AND f.status = 'completed') s) c
 WHERE w.status = 'completed' AND NOT (c.times = 1 AND c.paid = w.payout_amount AND c.came = CASE w.source_asset WHEN 'KES' THEN 0 ELSE w.source_amount END)
     OR w.status IN ('rejected', 'cancelled', 'failed') AND c.times > 0`
+
+// A swap that ended moved one side for the other, or brought what it collected back, or moved nothing.
+const swapped = `
+SELECT 'swap ' || s.id || ' is ' || s.status || ', and collected ' || c.collected || ', paid ' || c.paid || ' and gave back ' || c.returned
+FROM swaps s CROSS JOIN LATERAL (SELECT
+    coalesce(sum(p.amount) FILTER (WHERE p.purpose = 'swap_collect' AND p.asset = s.from_asset), 0) AS collected,
+    coalesce(sum(p.amount) FILTER (WHERE p.purpose = 'swap_payout' AND p.asset = s.to_asset), 0) AS paid,
+    coalesce(sum(p.amount) FILTER (WHERE p.purpose = 'swap_refund' AND p.asset = s.from_asset), 0) AS returned
+    FROM chain_payments p WHERE p.object_id = s.id AND p.purpose LIKE 'swap\_%' AND p.status = 'completed') c
+WHERE NOT CASE s.status
+    WHEN 'completed' THEN (c.collected, c.paid, c.returned) = (s.from_amount, s.to_amount, 0)
+    WHEN 'refunded' THEN (c.collected, c.paid, c.returned) = (s.from_amount, 0, s.from_amount)
+    WHEN 'reserved' THEN (c.collected, c.paid, c.returned) = (0, 0, 0)
+    WHEN 'cancelled' THEN (c.collected, c.paid, c.returned) = (0, 0, 0)
+    WHEN 'expired' THEN (c.collected, c.paid, c.returned) = (0, 0, 0)
+    WHEN 'failed' THEN (c.collected, c.paid, c.returned) = (0, 0, 0)
+    ELSE c.collected IN (0, s.from_amount) AND c.paid IN (0, s.to_amount) AND c.returned = 0 END`
 
 // What left is exactly the money of the exception, once, of all refunds that were tried.
 const returned = `

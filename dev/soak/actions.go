@@ -43,6 +43,8 @@ func (d action) path() string {
 		return "/api/v1/auth/otc/deposits/" + d.id.String()
 	case d.step.Kind.withdraws():
 		return "/api/v1/auth/otc/withdrawals/" + d.id.String()
+	case d.step.Kind == Swap:
+		return "/api/v1/auth/swaps/" + d.id.String()
 	}
 	return "/api/v1/auth/orders/" + d.id.String()
 }
@@ -59,12 +61,13 @@ type object struct {
 	Reference string     `json:"payment_reference"`
 	Line      *uuid.UUID `json:"statement_line_id"`
 	Transfer  *uuid.UUID `json:"transfer_id"`
+	swapped
 }
 
 // over reports whether it has ended.
 func (o object) over() bool {
 	switch o.Status {
-	case "completed", "cancelled", "failed", "rejected", "blocked", "audited", "expired":
+	case "completed", "cancelled", "failed", "rejected", "blocked", "audited", "expired", "refunded":
 		return true
 	}
 	return false
@@ -85,6 +88,8 @@ func (w *harness) do(ctx context.Context, s Step) action {
 		d.refused = w.deposit(ctx, &d)
 	case s.Kind.withdraws():
 		d.refused = w.withdrawal(ctx, &d)
+	case s.Kind == Swap:
+		d.refused = w.swap(ctx, &d)
 	default:
 		d.refused = w.sale(ctx, &d)
 	}

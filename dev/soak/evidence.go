@@ -18,6 +18,7 @@ type evidence struct {
 	price  int64        // of the order, in whole shillings
 	crypto money.Amount // of the order or transfer
 	why    []string     // reasons with which flows about it are parked
+	legs   []leg        // of a swap
 
 	// At the operator, in shillings.
 	collected []int64 // from the phone
@@ -85,6 +86,8 @@ func (e evidence) verdict() []string {
 	}
 	switch k := e.action.step.Kind; {
 	case k == Deposit:
+	case k == Swap:
+		e.judgeSwap(say)
 	case k.byMomo():
 		e.judgeDeposit(say)
 	case k == Transfer, k == Purchased:

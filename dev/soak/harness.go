@@ -51,6 +51,7 @@ type Options struct {
 	Out     io.Writer
 	For     time.Duration
 	Seed    uint64
+	Only    Kind // of all actions; empty: of all kinds
 }
 
 // harness is the running stack and the clients that use and check it.
@@ -66,6 +67,7 @@ type harness struct {
 
 	seed    demo.Stack
 	vendor  uuid.UUID                      // opens the orders of merchants
+	seller  uuid.UUID                      // whose wallets those are
 	wallets map[exchange.Network]uuid.UUID // custodial wallets that pay sales
 
 	mu      sync.Mutex

@@ -134,6 +134,9 @@ func (w *harness) gather(ctx context.Context, d action, e ending, b sandbox.Book
 		o.Crypto = d.amount.String()
 	} else if d.step.Kind == Withdrawal {
 		o.Fiat, o.Crypto = o.Payout, d.amount.String()
+	} else if d.step.Kind == Swap {
+		f.legs, err = w.legsOf(ctx, d, o.swapped)
+		return f, err
 	} else if d.step.Kind == Transfer || d.step.Kind.atDesk() {
 		return f, nil // invariants.Check compares what a deposit brought with what was booked
 	}

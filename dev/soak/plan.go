@@ -39,11 +39,22 @@ const (
 	ByHand        Kind = "deposit to our number"
 	Withdrawal    Kind = "withdrawal"
 	Purchased     Kind = "withdrawal as crypto"
+	Swap          Kind = "swap"
 	Trouble       Kind = "trouble"
 )
 
 // sells reports whether an action of the kind brings crypto for shillings.
 func (k Kind) sells() bool { return forms[k] != form{} }
+
+// Known reports whether plans have actions of the kind.
+func (k Kind) Known() bool {
+	for _, s := range shares {
+		if s.kind == k {
+			return true
+		}
+	}
+	return false
+}
 
 // buys reports whether an action of the kind pays shillings for crypto.
 func (k Kind) buys() bool { return k == Purchase || k == MerchantSells }
@@ -71,7 +82,7 @@ type Step struct {
 	Kind    Kind
 	Network int   // index into the running networks
 	Units   int64 // of USDT, in millionths
-	Inside  bool  // a transfer to another customer; a sale or withdrawal that is paid from a custodial wallet; a deposit for crypto
+	Inside  bool  // a transfer to another customer; a sale or withdrawal that is paid from a custodial wallet; a deposit for crypto; a swap for USDT
 	Bank    bool  // the shillings go to a bank account
 	Odd     Odd   // empty: none
 	// Refuses makes the bank refuse the payment at first.
@@ -183,14 +194,18 @@ var shares = []struct {
 	{ByHand, 1},
 	{Withdrawal, 3},
 	{Purchased, 1},
+	{Swap, 3},
 }
 
-// Plan makes the same steps for the same seed.
-func Plan(seed uint64, length time.Duration, networks int) []Step {
+// Plan makes the same steps for the same seed. If a kind is given, all actions are of it.
+func Plan(seed uint64, length time.Duration, networks int, only Kind) []Step {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: a plan must be repeatable
 	var kinds []Kind
 	for _, s := range shares {
 		kinds = append(kinds, slices.Repeat([]Kind{s.kind}, s.times)...)
+	}
+	if only != "" {
+		kinds = []Kind{only}
 	}
 	var faults []Fault
 	for _, w := range weights {
@@ -212,7 +227,7 @@ func Plan(seed uint64, length time.Duration, networks int) []Step {
 		switch f := forms[s.Kind]; {
 		case trouble:
 			s.Kind, s.Fault, s.Count = Trouble, fault, count
-		case s.Kind == Transfer, s.Kind == Deposit:
+		case s.Kind == Transfer, s.Kind == Deposit, s.Kind == Swap:
 			s.Inside = inside
 		case s.Kind == Withdrawal:
 			s.Inside, s.Bank = inside, bank && !inside // only shillings of the merchant's are paid at a bank
@@ -257,6 +272,9 @@ func (s Step) what() string {
 	parts := []string{string(s.Kind)}
 	if s.Kind == Trouble {
 		return string(s.Kind) + ": " + string(s.Fault)
+	}
+	if s.Kind == Swap && s.Inside {
+		parts = append(parts, "for USDT")
 	}
 	if s.Kind == Deposit && s.Inside {
 		parts = append(parts, "for crypto")

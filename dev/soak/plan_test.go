@@ -13,7 +13,7 @@ import (
 func TestPlansRepeat(t *testing.T) {
 	t.Parallel()
 	const length = 5 * time.Minute
-	first, again, other := fmt.Sprint(Plan(7, length, 3)), fmt.Sprint(Plan(7, length, 3)), fmt.Sprint(Plan(8, length, 3))
+	first, again, other := fmt.Sprint(Plan(7, length, 3, "")), fmt.Sprint(Plan(7, length, 3, "")), fmt.Sprint(Plan(8, length, 3, ""))
 	if first != again || first == other {
 		t.Error("a seed does not name its plan")
 	}
@@ -25,7 +25,7 @@ func TestPlansAskForWhatThereIs(t *testing.T) {
 	t.Parallel()
 	known := sandbox.Behaviours()
 	seen := map[string]bool{}
-	for _, s := range Plan(1, 10*time.Hour, 3) {
+	for _, s := range Plan(1, 10*time.Hour, 3, "") {
 		if s.Operator != "" && !slices.ContainsFunc(known, func(b sandbox.Behaviour) bool { return b.Name == s.Operator && slices.Contains(b.Ops, s.operation()) }) {
 			t.Fatalf("%q is no behaviour of the operator's for a %s", s.Operator, s.Kind)
 		}

@@ -40,7 +40,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	steps := Plan(o.Seed, o.For, len(w.nodes))
+	steps := Plan(o.Seed, o.For, len(w.nodes), o.Only)
 	Print(o.Out, o.Seed, o.For, steps)
 	w.say("The stack is up after %s, with %d networks.", time.Since(began).Round(time.Second), len(w.nodes))
 	err = w.run(ctx, steps)

@@ -23,7 +23,7 @@ const (
 	rest         = 86_400  // seconds until an address is lent again: longer than a run, so that an address identifies its order
 	rate         = "128.755"
 	valuation    = "149"  // lower than the first one, so that a second officer must confirm it
-	inHand       = "3000" // USDT in the wallet from which sales are paid
+	inHand       = "3000" // USDT and USDC in the wallet from which sales are paid and swaps are made
 )
 
 // setUp adds to the demo's data: a rate, a country to send from, a wallet to sell from on each network, and limits that
@@ -82,13 +82,17 @@ func (w *harness) priced(ctx context.Context) error {
 	}
 	var worths, rates pending
 	err := w.insist(ctx, stack.AdminEmail, func(ctx context.Context, c *client.Client) error {
-		worth := map[string]any{"valuations": map[string]any{"USDT": valuation}}
+		worth := map[string]any{"valuations": map[string]any{"USDT": valuation, "USDC": valuation}}
 		if err := c.Do(ctx, http.MethodPatch, "/api/v1/auth/limits", "", worth, &worths); err != nil {
 			return err
 		}
-		in := map[string]any{"base": money.USDT, "quote": money.KES, "mid": rate}
-		if err := c.Post(ctx, "/api/v1/auth/pricing/fx-rates", newKey(), in, &rates); err != nil {
-			return err
+		for _, base := range []money.Asset{money.USDT, money.USDC} {
+			var waits pending
+			in := map[string]any{"base": base, "quote": money.KES, "mid": rate}
+			if err := c.Post(ctx, "/api/v1/auth/pricing/fx-rates", newKey(), in, &waits); err != nil {
+				return err
+			}
+			rates.Changes = append(rates.Changes, waits.Changes...)
 		}
 		return c.Do(ctx, http.MethodPatch, "/api/v1/auth/countries/"+country.String(), "", map[string]any{"is_active": true}, nil)
 	})
@@ -111,12 +115,13 @@ func (w *harness) stocked(ctx context.Context, n demo.Node) error {
 	if err != nil {
 		return err
 	}
+	w.seller = seller.ID
 	wallet, err := w.store.DefaultWallet(ctx, seller.ID, n.Network)
 	if err != nil {
 		return err
 	}
 	w.wallets[n.Network] = wallet.ID
-	brings := []money.Amount{money.Must(money.USDT, inHand)}
+	brings := []money.Amount{money.Must(money.USDT, inHand), money.Must(money.USDC, inHand)}
 	switch n.Network {
 	case exchange.Tron:
 		brings = append(brings, money.Must(money.TRX, "2000"))

@@ -42,8 +42,12 @@ func options(args []string) (soak.Options, error) {
 	flags.StringVar(&o.State, "state", "", "the directory of data and logs (default: a temporary one)")
 	flags.DurationVar(&o.For, "for", 10*time.Minute, "how long the plan lasts")
 	flags.Uint64Var(&o.Seed, "seed", uint64(rand.Uint32()), "seed of the plan (default: a new one)") //nolint:gosec // G404: it names a plan
+	only := flags.String("only", "", "the kind of all actions, for example swap (default: all kinds)")
 	if err := flags.Parse(args); err != nil {
 		return o, err
+	}
+	if o.Only = soak.Kind(*only); *only != "" && !o.Only.Known() {
+		return o, fmt.Errorf("-only %q is no kind of action", *only)
 	}
 	var err error
 	o.Root, err = filepath.Abs(o.Root)
