@@ -3,7 +3,6 @@ package store_test
 import (
 	"sync"
 	"testing"
-	"time"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -16,7 +15,7 @@ func signFor(t *testing.T, s *store.Store, p exchange.ChainPayment, limit string
 	t.Helper()
 	id := storetest.NewID(t)
 	return s.SaveSignedAttempt(t.Context(), exchange.ChainAttempt{
-		ID: id, PaymentID: p.ID, Network: p.Network, TxID: txID(id), Raw: []byte("signed"), ExpiresAt: time.Now().Add(time.Hour), FeeLimit: trx(limit),
+		ID: id, PaymentID: p.ID, Network: p.Network, TxID: txID(id), Raw: []byte("signed"), ExpiresAt: testsBegan, FeeLimit: trx(limit),
 	})
 }
 
