@@ -43,9 +43,26 @@ func (w *harness) pause(t *testing.T) (resume func()) {
 			t.Error(err)
 		}
 	}
+	w.hasGas(t)
 	post(t.Context(), "/pause")
 	t.Cleanup(func() { post(context.Background(), "/resume") })
 	return func() { post(t.Context(), "/resume") }
+}
+
+// hasGas brings coins for fees to the wallet of the vendor, whose payments would need a block with a top-up otherwise.
+func (w *harness) hasGas(t *testing.T) {
+	t.Helper()
+	wallet, coins := w.WalletOf(t, demo.VendorEmail, exchange.Tron), money.Must(money.TRX, "200")
+	err := w.chain().Fund(t.Context(), wallet.Address, coins)
+	if err == nil {
+		err = demo.Booked(t.Context(), w.Store, wallet, coins)
+	}
+	if err == nil {
+		err = demo.ForFees(t.Context(), w.Store, wallet)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // came is all USDT that came to an address, as the chain has it, in whatever number of transactions.

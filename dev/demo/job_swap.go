@@ -88,11 +88,16 @@ func (j job) swap(ctx context.Context, c *client.Client, address string) error {
 	if s, err = j.followSwap(ctx, c, s); err != nil {
 		return err
 	}
-	for role, m := range map[string]struct {
-		asset  money.Asset
-		amount string
-	}{"collect": {money.USDT, "-" + s.FromAmount}, "payout": {money.USDC, s.ToAmount}} {
-		if err := j.moved(ctx, s.hash(role), address, m.asset, m.amount); err != nil {
+	given, err := money.Parse(money.USDT, s.FromAmount)
+	if err != nil {
+		return err
+	}
+	got, err := money.Parse(money.USDC, s.ToAmount)
+	if err != nil {
+		return err
+	}
+	for role, want := range map[string]money.Amount{"collect": given.Neg(), "payout": got} {
+		if err := j.moved(ctx, s.hash(role), address, want); err != nil {
 			return err
 		}
 	}
@@ -124,11 +129,8 @@ func (j job) followSwap(ctx context.Context, c *client.Client, s swap) (swap, er
 }
 
 // moved checks with the chain's node that a transaction moved exactly this at an address.
-func (j job) moved(ctx context.Context, tx, address string, a money.Asset, amount string) error {
-	want, err := money.Parse(a, amount)
-	if err != nil {
-		return err
-	}
+func (j job) moved(ctx context.Context, tx, address string, want money.Amount) error {
+	a := want.Asset()
 	changes, err := j.changes(ctx, address)
 	if err != nil {
 		return err
