@@ -157,7 +157,7 @@ func (b *swapDesk) insertOf(t *testing.T, q exchange.SwapQuote, expires string) 
 	}
 }
 
-// No login uses a quote twice, or one that has expired, or opens what nobody asked for.
+// No login uses a quote twice, or one that has expired, or opens what its intent does not say.
 func TestTheDatabaseRefusesUsedQuotes(t *testing.T) {
 	t.Parallel()
 	b := newSwapDesk(t)
