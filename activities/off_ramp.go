@@ -20,6 +20,7 @@ type OffRampStore interface {
 	OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, error)
 	ChainDeposit(ctx context.Context, id uuid.UUID) (exchange.ChainDeposit, error)
 	// OffRampDeposits lists the movements into an order's escrow wallet that its flow must handle.
+	PayoutsOf(ctx context.Context, of exchange.MomoObject) ([]exchange.PaymentAttempt, error)
 	OffRampDeposits(ctx context.Context, order uuid.UUID) ([]uuid.UUID, error)
 	SeeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error)
 	LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error)
@@ -46,6 +47,7 @@ type OpenedOffRamp struct {
 	Method     string      `json:"method"`                // of the payout
 	FundFromID uuid.UUID   `json:"fund_from_id,omitzero"` // a custodial wallet from which the crypto is taken
 	Deposits   []uuid.UUID `json:"deposits,omitempty"`    // movements that are not applied yet
+	PaidOut    bool        `json:"paid_out,omitempty"`    // a payout by mobile money was begun
 }
 
 // OpenOffRamp inserts the order that an intent asks for, reserves its payout, and leases an escrow address for whose deposits
@@ -60,12 +62,20 @@ func (o *OffRamps) OpenOffRamp(ctx context.Context, in IntentInput) (OpenedOffRa
 	if err != nil {
 		return OpenedOffRamp{}, Failure(ctx, err)
 	}
+	paidOut := false
+	if order.Status == exchange.OrderProcessing { // its flow was started again
+		begun, err := o.Store.PayoutsOf(ctx, exchange.OrderObject(order.ID))
+		if err != nil {
+			return OpenedOffRamp{}, Failure(ctx, err)
+		}
+		paidOut = len(begun) > 0
+	}
 	return OpenedOffRamp{
 		OpenedOrder: OpenedOrder{
 			OrderState: stateOf(order), Type: order.Type, Network: order.Network, Asset: order.Asset, MerchantID: order.VendorID,
 			Crypto: order.Price.Crypto, Fiat: order.Price.Fiat, ExpiresAt: order.ExpiresAt,
 		},
-		Escrow: order.EscrowAddress, Method: order.PaymentMethod, FundFromID: order.FundWalletID, Deposits: deposits,
+		Escrow: order.EscrowAddress, Method: order.PaymentMethod, FundFromID: order.FundWalletID, Deposits: deposits, PaidOut: paidOut,
 	}, nil
 }
 

@@ -274,7 +274,7 @@ func TestKeptCryptoGoesToTheTreasury(t *testing.T) {
 	}
 	_, _, err = x.s.OpenChainRefund(ctx, exchange.ChainRefundRequest{ExceptionID: more.ID}, who)
 	wantFault(t, err, exchange.CodeStateConflict)
-	unmoved()
+	unmoved(exchange.KeptDeposit{ExceptionID: more.ID, Network: exchange.Tron}) // its flow may be gone
 	x.carriedOut(t, kept)
 	unmoved()
 	x.wantMoney(t, "0", "0", "0", "0")

@@ -236,12 +236,13 @@ func (s *Store) StaleLeases(ctx context.Context, before time.Time, most int) ([]
 
 const keptUnmoved = `
 SELECT h.object_id AS exception_id, w.network FROM wallets w JOIN ledger_accounts a ON a.owner_id = w.id AND a.kind = 'wallet_balance' JOIN holds h ON h.account_id = a.id AND h.status = 'held'
+LEFT JOIN chain_payments p ON p.purpose = 'sweep' AND p.object_id = h.object_id
 WHERE w.purpose IN ('escrow', 'counterpart') AND h.object_type = 'payment_exception' AND h.created_at < $1
-    AND NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'sweep' AND p.object_id = h.object_id)
-ORDER BY h.created_at LIMIT $2`
+    AND p.status IS DISTINCT FROM 'completed' AND p.status IS DISTINCT FROM 'cancelled'
+ORDER BY p.id IS NOT NULL, h.created_at LIMIT $2`
 
-// KeptUnmoved are exceptions whose crypto the house decided to keep before a time and whose move to the treasury was
-// never started.
+// KeptUnmoved are exceptions whose crypto the house decided to keep before a time and whose move to the treasury has not ended:
+// it was never started, it is under way, or its flow is gone.
 func (s *Store) KeptUnmoved(ctx context.Context, before time.Time, most int) ([]exchange.KeptDeposit, error) {
 	var rows []struct {
 		ExceptionID uuid.UUID

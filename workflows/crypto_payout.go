@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -15,6 +16,7 @@ const (
 	maxSignatures = 10               // transactions of one payment, each after the one before was proven impossible
 	troublePause  = 10 * time.Minute // between tries after reading the chain failed
 	ceilingPause  = 10 * time.Minute // until the fee is raised again after a refusal
+	leastDelivery = time.Minute      // even if the flow that owes the payment waited long for it
 	watchPause    = 15 * time.Second // between checks whether the deposit watch has caught up
 )
 
@@ -31,6 +33,73 @@ func CryptoPayout(ctx workflow.Context, in CryptoPayoutInput) (CryptoPayoutResul
 	woken(ctx, "gas", SignalGas, func(workflow.Context) { f.arrived = true })
 	return f.run(ctx)
 }
+
+// carry carries out a chain payment. One that is signed, broadcast and final without trouble needs no flow of its own, which would cost
+// half the events again. All else gets one: it finds in the rows what was done.
+func carry(ctx workflow.Context, in CryptoPayoutInput, c child, until waiting) (result CryptoPayoutResult, err error) {
+	c.id = CryptoPayoutID(in.PaymentID)
+	until.beside(ctx, "chain payment", func(ctx workflow.Context) {
+		if in.GasFor == uuid.Nil {
+			result = in.directly(ctx, c.priority)
+		}
+		if result == (CryptoPayoutResult{}) {
+			result, err = run(ctx, c, CryptoPayout, in, patiently)
+		}
+	})
+	return result, err
+}
+
+// directly signs and delivers the payment once. The result is empty where more has to be done.
+func (in *CryptoPayoutInput) directly(ctx workflow.Context, rank temporal.Priority) CryptoPayoutResult {
+	sign := activities.SignInput{PaymentID: in.PaymentID, ReportGas: true}
+	signed, err := step(ctx, signer(in.Network).ranked(rank), signSummary, signing.SignPayment, sign)
+	switch {
+	case err != nil:
+		return refusedToSign(ctx, err)
+	case signed.Waits != "" || signed.Gas != nil:
+		return CryptoPayoutResult{}
+	case signed.Completed || signed.Parked != "":
+		return signedResult(signed)
+	}
+	in.Since = workflow.Now(ctx)
+	send := activities.DeliverInput{PaymentID: in.PaymentID, BumpAfter: in.Since}
+	d, err := step(ctx, delivery(in.Network).ranked(rank), deliverSummary, chains.DeliverPayment, send)
+	if err != nil {
+		return CryptoPayoutResult{}
+	}
+	return delivered(d)
+}
+
+// delivered is how a payment ends with the delivery of its transaction; empty where another may follow.
+func delivered(d activities.Delivery) CryptoPayoutResult {
+	switch d.End {
+	case activities.DeliveryCompleted:
+		return CryptoPayoutResult{Completed: true, TxID: d.TxID}
+	case activities.DeliveryFailed:
+		return CryptoPayoutResult{Reason: string(payoutReason(d.Code))}
+	}
+	return CryptoPayoutResult{}
+}
+
+// refusedToSign is how a payment ends that the signer refuses. Nothing was signed.
+func refusedToSign(ctx workflow.Context, why error) CryptoPayoutResult {
+	workflow.GetLogger(ctx).Error("the payment could not be signed", "error", why)
+	return CryptoPayoutResult{Reason: string(ReasonPayoutSigning)}
+}
+
+// signedResult is how a payment ends that needs no transaction, or may not have one.
+func signedResult(s activities.SignedPayment) CryptoPayoutResult {
+	if s.Completed {
+		return CryptoPayoutResult{Completed: true, TxID: s.TxID}
+	}
+	return CryptoPayoutResult{Reason: string(payoutReason(s.Parked))}
+}
+
+// What operators read of the steps of a payment.
+const (
+	signSummary    = "Sign the payment"
+	deliverSummary = "Deliver the transaction"
+)
 
 type cryptoPayout struct {
 	in      CryptoPayoutInput
@@ -52,46 +121,40 @@ func (f *cryptoPayout) listen(ctx workflow.Context) {
 
 func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {
 	for range maxSignatures {
-		signed, ok := f.sign(ctx)
+		signed, err := f.sign(ctx)
 		switch {
-		case !ok:
-			return CryptoPayoutResult{Reason: string(ReasonPayoutSigning)}, nil
-		case signed.Completed:
-			return CryptoPayoutResult{Completed: true, TxID: signed.TxID}, nil
-		case signed.Parked != "":
-			return CryptoPayoutResult{Reason: string(payoutReason(signed.Parked))}, nil
+		case err != nil:
+			return refusedToSign(ctx, err), nil
+		case signed.Completed || signed.Parked != "":
+			return signedResult(signed), nil
 		}
 		describe(ctx, f.card(signed.TxID))
-		delivery := f.deliver(ctx)
+		result := delivered(f.deliver(ctx))
 		f.calm(ctx)
-		switch delivery.End {
-		case activities.DeliveryCompleted:
-			return CryptoPayoutResult{Completed: true, TxID: delivery.TxID}, nil
-		case activities.DeliveryFailed:
-			return CryptoPayoutResult{Reason: string(payoutReason(delivery.Code))}, nil
+		if result != (CryptoPayoutResult{}) {
+			return result, nil
 		}
 	}
 	return CryptoPayoutResult{Reason: string(ReasonPayoutExpiring)}, nil
 }
 
-// sign returns the pending transaction, or false when the signer refuses and nothing was signed. If only gas is missing, it
+// sign returns the pending transaction, or why the signer refused. If only gas is missing, it
 // tops up the sending wallet; if that fails, the payment is parked with the reason. While the deposit watch is behind, sign
 // waits.
-func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, bool) {
+func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, error) {
 	in := activities.SignInput{PaymentID: f.in.PaymentID, ReportGas: true}
 	began := workflow.Now(ctx)
 	for {
-		signed, err := step(ctx, signer(f.in.Network), "Sign the payment", signing.SignPayment, in)
+		signed, err := step(ctx, signer(f.in.Network), signSummary, signing.SignPayment, in)
 		if err != nil {
-			workflow.GetLogger(ctx).Error("the payment could not be signed", "error", err)
-			return signed, false
+			return signed, err
 		}
 		if signed.Waits != "" {
 			f.waitToSign(ctx, signed.Waits, began)
 			continue
 		}
 		if signed.Gas == nil {
-			return signed, true
+			return signed, nil
 		}
 		if reason := f.topUp(ctx, *signed.Gas); reason != "" {
 			in.ReportGas, in.GasReason = false, reason
@@ -125,8 +188,8 @@ func (f *cryptoPayout) waitToSign(ctx workflow.Context, why string, began time.T
 func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 	began := workflow.Now(ctx)
 	in := activities.DeliverInput{PaymentID: f.in.PaymentID, BumpAfter: began, Arrival: f.in.GasFor != uuid.Nil}
-	for {
-		d, err := step(ctx, delivery(f.in.Network), "Deliver the transaction", chains.DeliverPayment, in)
+	for k := f.delivery(began); ; k = delivery(f.in.Network) {
+		d, err := step(ctx, k, deliverSummary, chains.DeliverPayment, in)
 		if err == nil && d.End == activities.DeliveryArrived {
 			in.Arrived = d.BlockID
 			f.tellArrival(ctx)
@@ -145,6 +208,17 @@ func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 			await(ctx, slower(ctx, troublePause, began), "Check the transaction again", func() bool { return f.retried })
 		}
 	}
+}
+
+// delivery is how the transaction is delivered at first: what its flow has waited for it already counts too.
+func (f *cryptoPayout) delivery(now time.Time) kind {
+	k := delivery(f.in.Network)
+	if f.in.Since.IsZero() {
+		return k
+	}
+	waited := now.Sub(f.in.Since)
+	f.in.Since = time.Time{} // for the first transaction
+	return k.within(max(k.limits.Budget-waited, leastDelivery))
 }
 
 // bump replaces the stuck transaction by one with a higher fee, and returns when the next replacement may follow. If no

@@ -57,7 +57,7 @@ func (f *cryptoPayout) fetchGas(ctx workflow.Context, payment uuid.UUID) {
 	c.add("Waits for", "the gas top-up of the sending wallet, payment "+payment.String())
 	describe(ctx, c)
 	in := f.in
-	in.PaymentID, in.GasFor = payment, f.in.PaymentID
+	in.PaymentID, in.GasFor, in.Since = payment, f.in.PaymentID, time.Time{}
 	g := &gasTopUp{}
 	f.gas = g
 	workflow.GoNamed(ctx, "gas top-up", func(ctx workflow.Context) {

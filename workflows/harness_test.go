@@ -96,6 +96,7 @@ func (w *harness) register() {
 	w.env.RegisterWorkflow(workflows.CryptoPayout)
 	w.env.RegisterWorkflow(workflows.MomoPayout)
 	w.env.RegisterWorkflow(workflows.LatePayment)
+	w.env.RegisterWorkflow(workflows.LatePayout)
 	w.env.RegisterWorkflow(workflows.CreateWallet)
 	w.env.RegisterWorkflow(workflows.SealAudit)
 	w.env.RegisterActivity(&activities.Orders{Store: w.store})

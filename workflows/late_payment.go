@@ -43,7 +43,6 @@ type latePayment struct {
 	in        LatePaymentInput
 	callbacks []CallbackRef
 	found     activities.Confirmed
-	back      *momoTries
 	looks     int
 }
 
@@ -191,8 +190,7 @@ func (f *latePayment) refund(ctx workflow.Context, in activities.ExceptionInput)
 // giveBack pays a refund.
 func (f *latePayment) giveBack(ctx workflow.Context, refundID uuid.UUID) {
 	show(ctx, AttrStage.ValueSet(StageRefund))
-	f.back = f.refundTries(refundID, f.found.Order.OrderID, uuid.Nil)
-	f.back.run(ctx)
+	f.refundTries(refundID, f.found.Order.OrderID, uuid.Nil).run(ctx)
 }
 
 // wakeHome signals the flow of the order, or of the other object, that the attempt paid it while it was still waiting. If that
@@ -232,8 +230,8 @@ func (f *latePayment) passCallbacks(ctx workflow.Context) {
 	refs := f.callbacks
 	f.callbacks = nil
 	for _, ref := range refs {
-		if f.back != nil && ref.AttemptID != f.in.AttemptID {
-			f.back.wake(ctx, ref)
+		if ref.AttemptID != f.in.AttemptID {
+			f.wakePayout(ctx, ref)
 		}
 	}
 }

@@ -254,7 +254,6 @@ func (l leftBehind) bothRun(t *testing.T, a exchange.PaymentAttempt, again bool)
 		return []string{checked.Outcome, paid.Outcome}, err
 	}
 	l.env.RegisterWorkflow(both)
-	l.env.RegisterWorkflow(workflows.LatePayout)
 	l.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "both", TaskQueue: workflows.QueueFlows})
 	l.env.ExecuteWorkflow(both)
 	want, reasons := []string{workflows.LateClean, workflows.LateRefunded}, []workflows.Reason{workflows.ReasonRefundRefused, workflows.ReasonRefundLate}

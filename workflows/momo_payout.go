@@ -18,6 +18,8 @@ type MomoPayoutInput struct {
 	Try     int                 `json:"try"`
 	// Home is the flow that the operator's callbacks go to: this one, or one that passes them on.
 	Home string `json:"home"`
+	// Asked is when the flow that owes the money asked the operator for the outcome; zero when it did not.
+	Asked time.Time `json:"asked,omitzero"`
 }
 
 // MomoPayoutResult is how an attempt ended: completed with its object, or with a reason.
@@ -71,6 +73,7 @@ const (
 	payoutLookPause = 2 * time.Minute
 	payoutQuestions = 5 // until the flow parks
 	payoutSlowLook  = 30 * time.Minute
+	payoutLook      = "Ask the operator for the outcome of the payout"
 	// submitWithin is how long after a try began its payout may be sent. A later step sends nothing, and another try begins.
 	submitWithin = 15 * time.Minute
 )
@@ -100,17 +103,15 @@ func (f *momoPayout) run(ctx workflow.Context) (MomoPayoutResult, error) {
 	if err == nil {
 		err = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 	}
-	return f.result(), err
+	return payoutResult(f.reasons, f.step), err
 }
 
-// result returns what the flow that owes the money needs to know about an attempt that ended.
-func (f *momoPayout) result() MomoPayoutResult {
-	r := MomoPayoutResult{
-		Class: f.step.Class, Code: f.step.Code, Refused: f.step.State == activities.PayoutRefused, AttemptID: f.step.AttemptID, Try: f.step.Try,
-	}
-	reason := f.reasons[f.step.State]
-	switch byClass, known := f.reasons[string(f.step.Class)]; {
-	case f.step.State == activities.PayoutPaid:
+// payoutResult returns what the flow that owes the money needs to know about an attempt that ended.
+func payoutResult(reasons map[string]Reason, s activities.PayoutStep) MomoPayoutResult {
+	r := MomoPayoutResult{Class: s.Class, Code: s.Code, Refused: s.State == activities.PayoutRefused, AttemptID: s.AttemptID, Try: s.Try}
+	reason := reasons[s.State]
+	switch byClass, known := reasons[string(s.Class)]; {
+	case s.State == activities.PayoutPaid:
 		return MomoPayoutResult{Completed: true}
 	case r.Refused && known:
 		reason = byClass
@@ -122,21 +123,15 @@ func (f *momoPayout) result() MomoPayoutResult {
 func (f *momoPayout) see(ctx workflow.Context) error {
 	f.began = workflow.Now(ctx)
 	f.commands.describe(ctx, f.card())
-	in := activities.SubmitPayoutInput{Object: f.in.Object, Try: f.in.Try, Home: f.in.Home, Until: f.began.Add(submitWithin)}
 	var err error
-	if f.step, err = step(ctx, rail, "Send the payout", payouts.SubmitPayout, in); err != nil {
+	if f.step, err = f.in.submit(ctx, rail); err != nil {
 		return err
 	}
 	f.askAt = workflow.Now(ctx).Add(payoutLookPause)
-	for {
-		switch f.step.State {
-		case activities.PayoutPaid:
-			f.commands.unpark(ctx, WaitsForNothing)
-			return nil
-		case activities.PayoutAccepted, activities.PayoutPending, activities.PayoutDisputed: // not decided
-		default:
-			return nil
-		}
+	if !f.in.Asked.IsZero() {
+		f.questions, f.askAt = 1, f.in.Asked.Add(payoutLookPause)
+	}
+	for isOpen(f.step.State) || f.step.State == activities.PayoutDisputed {
 		if f.settled(ctx) {
 			f.step.State = activities.PayoutPaid
 			return nil
@@ -144,12 +139,36 @@ func (f *momoPayout) see(ctx workflow.Context) error {
 		f.wait(ctx)
 		f.check(ctx)
 	}
+	if f.step.State == activities.PayoutPaid {
+		f.commands.unpark(ctx, WaitsForNothing)
+	}
+	return nil
+}
+
+// submit runs the step that sends the payout.
+func (in MomoPayoutInput) submit(ctx workflow.Context, k kind) (activities.PayoutStep, error) {
+	return step(ctx, k, "Send the payout", payouts.SubmitPayout, activities.SubmitPayoutInput{
+		Object: in.Object, Try: in.Try, Home: in.Home, Until: workflow.Now(ctx).Add(submitWithin),
+	})
+}
+
+// checkPayout runs the step that reads the evidence about a payout, and asks the operator too if ask is set.
+func checkPayout(ctx workflow.Context, k kind, s activities.PayoutStep, ask bool, questions int) (activities.PayoutStep, error) {
+	in := activities.CheckPayoutInput{AttemptID: s.AttemptID, Ask: ask, Questions: questions}
+	now, err := step(ctx, k, "Check whether the payout was paid", payouts.CheckPayout, in)
+	now.AttemptID, now.Try = s.AttemptID, s.Try
+	return now, err
+}
+
+// isOpen reports whether the operator may still pay.
+func isOpen(state string) bool {
+	return state == activities.PayoutAccepted || state == activities.PayoutPending
 }
 
 // wait waits until the next question is due, or a callback or a command came.
 func (f *momoPayout) wait(ctx workflow.Context) {
 	d := max(f.askAt.Sub(workflow.Now(ctx)), time.Second)
-	await(ctx, d, "Ask the operator for the outcome of the payout", func() bool {
+	await(ctx, d, payoutLook, func() bool {
 		return f.woken || f.commands.hasDecision()
 	})
 }
@@ -173,8 +192,7 @@ func (f *momoPayout) check(ctx workflow.Context) {
 			f.askAt = now.Add(slower(ctx, payoutSlowLook, f.began))
 		}
 	}
-	in := activities.CheckPayoutInput{AttemptID: f.step.AttemptID, Ask: ask, Questions: f.questions}
-	step, err := step(ctx, look, "Check whether the payout was paid", payouts.CheckPayout, in)
+	step, err := checkPayout(ctx, look, f.step, ask, f.questions)
 	switch {
 	case err != nil && !passing(err):
 		f.commands.park(ctx, ReasonStepFailed, err)
@@ -183,7 +201,6 @@ func (f *momoPayout) check(ctx workflow.Context) {
 		f.step.State = step.State
 		f.commands.park(ctx, f.reasons[step.State], nil)
 	default:
-		step.AttemptID, step.Try = f.step.AttemptID, f.step.Try
 		f.step = step
 		if f.commands.reason == ReasonStepFailed {
 			f.commands.unpark(ctx, WaitsForMomo)

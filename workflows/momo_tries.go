@@ -3,6 +3,7 @@ package workflows
 import (
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -18,8 +19,8 @@ const (
 	trialPause     = 2 * time.Minute // how long a payout on trial delays the next one
 )
 
-// momoTries pays out an order, a refund or a withdrawal for the flow that owes it, by a child for each try. The next payout is made only
-// after the previous one was definitely refused, so that no two can pay.
+// momoTries pays out an order, a refund or a withdrawal for the flow that owes it. The next payout is made only after the previous one
+// was definitely refused, so that no two can pay. A payout whose outcome does not show soon gets a child.
 type momoTries struct {
 	*flow
 	in    MomoPayoutInput // of the next try
@@ -32,6 +33,9 @@ type momoTries struct {
 	// own decides how to go on after results that only some objects have, and reports whether it did; nil when there are none.
 	own func(ctx workflow.Context, r MomoPayoutResult) bool
 
+	direct  bool      // the payout is being made without a child
+	attempt uuid.UUID // the payout that is, or was, made
+	woken   bool      // a callback about it came
 	running bool      // a child runs, which takes commands and callbacks
 	rests   string    // what the next try waits for while no child runs and the flow takes a retry; empty otherwise
 	again   bool      // an operator ended that rest
@@ -44,7 +48,7 @@ type momoTries struct {
 
 // run reports whether the object was paid: by a payout, or by a receipt that an operator found. Otherwise the object is no longer to be paid.
 func (p *momoTries) run(ctx workflow.Context) bool {
-	p.commands.pass = p.pass
+	p.commands.pass, p.payout = p.pass, p // which stays, for late callbacks
 	defer func() { p.commands.pass = nil }()
 	for p.owed() {
 		p.floated = false // a signal from here on may be about float that this try did not see
@@ -62,13 +66,62 @@ func (p *momoTries) run(ctx workflow.Context) bool {
 	return false
 }
 
-// pay runs the child that makes one payout.
-func (p *momoTries) pay(ctx workflow.Context) (MomoPayoutResult, error) {
+// pay makes one payout.
+func (p *momoTries) pay(ctx workflow.Context) (result MomoPayoutResult, err error) {
 	if p.commands.reason == "" {
 		p.commands.describe(ctx, p.card("the mobile money operator", time.Time{}))
 	}
 	p.child.resumed = &p.resumed
-	return runWatched(ctx, p.child, MomoPayout, p.in, p.until, func(running bool) { p.running = running })
+	waiting(p.until).beside(ctx, "payout", func(ctx workflow.Context) {
+		s, known, trouble := p.directly(ctx)
+		if known || trouble != nil {
+			result, err = payoutResult(payoutReasons[p.in.Object.Type], s), trouble
+			return
+		}
+		result, err = runWatched(ctx, p.child, MomoPayout, p.in, patiently, func(running bool) { p.running = running })
+	})
+	return result, err
+}
+
+// directly makes one payout without a child, which costs half the events, and reports whether its outcome is known. A payout of which
+// the operator says nothing in time, or something that contradicts itself, or whose check fails, goes on in the child: it finds the
+// attempt in the rows.
+func (p *momoTries) directly(ctx workflow.Context) (activities.PayoutStep, bool, error) {
+	p.attempt, p.direct, p.woken, p.in.Asked = activities.PayoutID(p.in.Object.ID, p.in.Try), true, false, time.Time{}
+	defer func() { p.direct = false }()
+	s, err := p.in.submit(ctx, rail.ranked(p.child.priority))
+	if err != nil {
+		return s, false, err
+	}
+	p.attempt = s.AttemptID
+	known := p.outcome(ctx, &s)
+	if p.woken && s.State == activities.PayoutRefused { // the callback came while the step ran that found this
+		p.checkLate(ctx, s.AttemptID)
+	}
+	return s, known, nil
+}
+
+// outcome looks for the outcome of a payout: after each callback, or once after a while. It asks the operator the first time.
+func (p *momoTries) outcome(ctx workflow.Context, s *activities.PayoutStep) bool {
+	for looks := 0; isOpen(s.State); looks++ {
+		if looks == payoutQuestions {
+			return false
+		}
+		await(ctx, payoutLookPause, payoutLook, func() bool { return p.woken })
+		if !p.woken && looks > 0 {
+			return false
+		}
+		p.woken = false
+		if looks == 0 {
+			p.in.Asked = workflow.Now(ctx)
+		}
+		now, err := checkPayout(ctx, look.ranked(p.child.priority), *s, looks == 0, 1)
+		if err != nil {
+			return false
+		}
+		*s = now
+	}
+	return s.State != activities.PayoutDisputed
 }
 
 // unpaid decides how to go on after a try that paid nothing.
@@ -230,19 +283,40 @@ func (p *momoTries) pass(ctx workflow.Context, name string, ref CommandRef) erro
 		return nil
 	case p.rests != "":
 		return refuse(exchange.CodeStateConflict, "The payout accepts only a retry. It waits for "+p.rests+".")
+	case p.direct:
+		return refuse(exchange.CodeStateConflict, "The payout has just been sent. Repeat the command when its flow is parked.")
 	case !p.running:
 		return refuse(exchange.CodeStateConflict, "The payout is not being made now.")
 	}
 	return workflow.SignalExternalWorkflow(ctx, p.child.id, "", name, ref).Get(ctx, nil)
 }
 
-// wake forwards a callback to the child. One that comes while no child runs is stored, and the next child finds it.
+// wake hands a callback on to where the payout is made. One about another payout of the object, or that comes while none is made, gets a
+// check of its own: the operator may say that a payout was made after it was refused.
 func (p *momoTries) wake(ctx workflow.Context, ref CallbackRef) {
-	if !p.running {
+	mine := ref.AttemptID == p.attempt || ref.AttemptID == uuid.Nil
+	if p.direct && mine {
+		p.woken = true
 		return
 	}
-	err := workflow.SignalExternalWorkflow(ctx, p.child.id, "", SignalCallback, ref).Get(ctx, nil)
-	if err != nil {
+	if p.running {
+		err := workflow.SignalExternalWorkflow(ctx, p.child.id, "", SignalCallback, ref).Get(ctx, nil)
+		if err == nil {
+			return
+		}
 		workflow.GetLogger(ctx).Warn("a callback could not be forwarded to the child flow", "error", err)
+	}
+	if ref.AttemptID != uuid.Nil {
+		p.checkLate(ctx, ref.AttemptID)
+	}
+}
+
+// checkLate starts the check of late evidence about a payout, unless it runs.
+func (p *momoTries) checkLate(ctx workflow.Context, attempt uuid.UUID) {
+	of := p.in.Object
+	in := LatePayoutInput{AttemptID: attempt, RefundID: of.RefundID(), OrderID: p.in.OrderID, WithdrawalID: of.WithdrawalID()}
+	c := child{id: LatePayoutID(attempt), summary: LatePayoutSummary, shown: LatePayoutAttributes()}
+	if _, err := start(ctx, c, LatePayout, in); err != nil {
+		workflow.GetLogger(ctx).Error("a check of late evidence could not be started", "attempt", attempt, "error", err)
 	}
 }

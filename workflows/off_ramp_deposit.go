@@ -65,7 +65,7 @@ func (f *offRamp) applyMovement(ctx workflow.Context) {
 	f.handling = true                                                                             // a parked step handles messages, and must not begin a second movement
 	defer func() { f.handling = false }()
 	in := activities.ApplyDepositInput{OrderID: f.order.OrderID, DepositID: id}
-	f.afterMovement(ctx, mustStep(ctx, &f.flow, database, "Apply a deposit", offRamps.ApplyDeposit, in))
+	f.afterMovement(ctx, quickly(ctx, &f.flow, "Apply a deposit", offRamps.ApplyDeposit, in))
 }
 
 // decided carries out the seller's word about crypto of another amount. A refusal changes nothing. After any other failure the

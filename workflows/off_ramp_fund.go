@@ -13,11 +13,11 @@ import (
 func (f *offRamp) fund(ctx workflow.Context) {
 	f.moved(ctx, StageDeposit, WaitsForChain, "the crypto from the customer's wallet")
 	in := activities.OrderInput{OrderID: f.order.OrderID}
-	approved := mustStep(ctx, &f.flow, database, "Find the payment from the customer's wallet", sweeps.ApproveFunding, in)
+	approved := quickly(ctx, &f.flow, "Find the payment from the customer's wallet", sweeps.ApproveFunding, in)
 	for ok := true; ok; { // until something is signed the customer may cancel the order
 		result := f.payOutCrypto(ctx, approved.PaymentID, "Send", "from the customer's wallet", f.untilFunded)
 		if result.Completed {
-			f.order.OrderState = mustStep(ctx, &f.flow, database, "Read the order", offRamps.ReadOffRamp, in)
+			f.order.OrderState = quickly(ctx, &f.flow, "Read the order", offRamps.ReadOffRamp, in)
 			return
 		}
 		ok = !f.unfunded && f.retryFunding(ctx, approved.PaymentID, Reason(result.Reason))

@@ -16,6 +16,7 @@ func (f *offRamp) handlers(ctx workflow.Context) error {
 	f.arrived, f.attend = f.surplus, f.applyMovement
 	h := f.ramp.handlers(ctx, offRampForm, exchange.IntendSaleCancel)
 	signal(ctx, "deposits", SignalDeposit, func(_ workflow.Context, ref DepositRef) { f.deposits = append(f.deposits, ref.DepositID) })
+	f.hearsOfPayouts(ctx)
 	woken(ctx, "refund address", SignalRefundAddress, func(workflow.Context) {
 		if f.back != nil {
 			f.back.wake()

@@ -422,7 +422,7 @@ func (w *saleHarness) tried(t checker) {
 		if !slices.ContainsFunc(all, func(b exchange.PaymentAttempt) bool { return b.ID == activities.PayoutID(w.request.ID, len(all)) }) {
 			t.Errorf("of %d payouts none is the last try", len(all))
 		}
-		if w.operator.submitted[a.ID] > 1 || a.WorkflowID != workflows.MomoPayoutID(exchange.OrderObject(w.request.ID)) {
+		if w.operator.submitted[a.ID] > 1 || a.WorkflowID != workflows.OffRampID(w.request.ID) {
 			t.Errorf("the payout %s was sent %d times, its callbacks go to %s", a.ID, w.operator.submitted[a.ID], a.WorkflowID)
 		}
 	}

@@ -7,13 +7,12 @@ import (
 	"kivuko/exchange"
 )
 
-// payOut pays out the shillings. It ends when the order is completed, or when it failed and its refund is open. Callbacks go
-// to the child directly: to forward them from here would cost this flow two tasks each.
+// payOut pays out the shillings. It ends when the order is completed, or when it failed and its refund is open.
 func (f *offRamp) payOut(ctx workflow.Context) {
 	f.moved(ctx, StagePayout, WaitsForMomo, "the mobile money operator")
 	of := exchange.OrderObject(f.order.OrderID)
 	p := &momoTries{
-		flow: &f.flow, in: MomoPayoutInput{Object: of, OrderID: f.order.OrderID, Try: 1, Home: MomoPayoutID(of)},
+		flow: &f.flow, in: MomoPayoutInput{Object: of, OrderID: f.order.OrderID, Try: 1, Home: f.id},
 		child: child{
 			id: MomoPayoutID(of), summary: "Pay out " + f.order.Fiat.String() + " " + string(f.order.Fiat.Asset()),
 			priority: fairness(priorityOrder, f.order.MerchantID), shown: attributes(StagePayout, WaitsForMomo),

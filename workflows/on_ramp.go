@@ -40,7 +40,6 @@ type onRamp struct {
 	payment activities.Confirmed // what paid the order
 	watched map[uuid.UUID]bool   // prompts that have a watch of their own
 	owed    []uuid.UUID          // refunds that must be paid out
-	back    *momoTries           // the refund that is being paid out
 }
 
 // prompt is one try to collect.
@@ -118,7 +117,7 @@ func (f *onRamp) deliver(ctx workflow.Context) {
 		}
 		f.commands.unpark(ctx, WaitsForChain)
 	}
-	f.must(ctx, "Complete the order", func() error { return f.complete(ctx) })
+	f.order.OrderState = quickly(ctx, &f.flow, "Complete the order", orders.CompleteOrder, activities.OrderInput{OrderID: f.order.OrderID})
 }
 
 // stuck waits for an operator's decision about a payout that can't go on, and reports whether the money is refunded
@@ -141,20 +140,6 @@ func (f *onRamp) stuck(ctx workflow.Context, r Reason) bool {
 	}
 }
 
-// complete books the end of the order. It is quick and always follows the payout, so it is a local activity; if that fails,
-// it runs as a normal one, which operators see in the history.
-func (f *onRamp) complete(ctx workflow.Context) error {
-	in := activities.OrderInput{OrderID: f.order.OrderID}
-	state, err := step(ctx, local, "Complete the order", orders.CompleteOrder, in)
-	if err != nil {
-		state, err = step(ctx, database, "Complete the order", orders.CompleteOrder, in)
-	}
-	if err == nil {
-		f.order.OrderState = state
-	}
-	return err
-}
-
 // refund cancels the crypto payout by an operator's command and opens the refund.
 func (f *onRamp) refund(ctx workflow.Context, proof activities.Proof) error {
 	in := activities.RefundOrderInput{OrderID: f.order.OrderID, Proof: proof}
@@ -172,9 +157,7 @@ func (f *onRamp) refund(ctx workflow.Context, proof activities.Proof) error {
 // giveBack pays out a refund: the whole payment, or the overpaid part.
 func (f *onRamp) giveBack(ctx workflow.Context, refundID uuid.UUID) {
 	f.moved(ctx, StageRefund, WaitsForMomo, "the refund")
-	f.back = f.refundTries(refundID, f.order.OrderID, f.order.MerchantID)
-	f.back.run(ctx)
-	f.back = nil
+	f.refundTries(refundID, f.order.OrderID, f.order.MerchantID).run(ctx)
 }
 
 // finish handles the last messages and ends the flow.

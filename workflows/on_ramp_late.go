@@ -33,9 +33,7 @@ func (f *onRamp) attendTo(ctx workflow.Context, ref CallbackRef) {
 	case isPrompt:
 		f.watch(ctx, ref.AttemptID, ref)
 	default:
-		if f.back != nil {
-			f.back.wake(ctx, ref)
-		}
+		f.wakePayout(ctx, ref)
 		if ref.AttemptID == uuid.Nil {
 			for _, p := range f.prompts {
 				if p.id != f.payment.AttemptID {

@@ -296,7 +296,7 @@ func collecting() []story {
 			status: exchange.OrderCancelled, detail: exchange.DetailExpired,
 		},
 		{
-			name: "a command without a row", status: done, detail: none, outcomes: []outcome{{refused: chain.ReasonGas}, {refused: chain.ReasonGas}, {}},
+			name: "a command without a row", status: done, detail: none, outcomes: []outcome{{refused: chain.ReasonGas}, {refused: chain.ReasonGas}, {refused: chain.ReasonGas}, {}},
 			people: func(w *harness) {
 				w.at(min, func() {
 					ref := workflows.CommandRef{CommandID: uuid.New()}

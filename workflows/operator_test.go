@@ -29,6 +29,7 @@ type payer struct {
 	twice     bool          // two callbacks
 	foreign   bool          // the callback names another prompt
 	late      time.Duration // the code is followed by a success this long after
+	quiet     bool          // no callback of that success
 	mute      bool          // queries get no response
 	lies      bool          // queries report failed although it is paid
 	confirms  bool          // a notice of the payment reaches our number
@@ -131,6 +132,7 @@ func classOf(a exchange.PaymentAttempt, code string) exchange.OutcomeClass {
 func (o *operator) settle(a exchange.PaymentAttempt, p payer) {
 	o.finish(a, p, p.code)
 	if p.late > 0 && p.code != "0" {
+		p.silent = p.silent || p.quiet
 		o.later(p.late, func() { o.mu.Lock(); defer o.mu.Unlock(); o.finish(a, p, "0") })
 	}
 }

@@ -94,10 +94,17 @@ func (l Limits) policy() *temporal.RetryPolicy {
 
 // kind is how a step is executed: its queue and its limits. A step without a queue is a local activity.
 type kind struct {
-	queue   string
-	limits  *Limits       // points into calls, so that UseCalls changes them
-	timeout time.Duration // replaces that of the limits if it is set
-	budget  time.Duration // likewise
+	queue    string
+	limits   *Limits           // points into calls, so that UseCalls changes them
+	timeout  time.Duration     // replaces that of the limits if it is set
+	budget   time.Duration     // likewise
+	priority temporal.Priority // of the step; that of its flow where it is zero
+}
+
+// ranked returns the kind with a priority.
+func (k kind) ranked(p temporal.Priority) kind {
+	k.priority = p
+	return k
 }
 
 // within returns the kind with another budget.

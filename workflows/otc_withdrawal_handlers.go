@@ -42,6 +42,7 @@ func (f *withdrawal) handlers(ctx workflow.Context) error {
 	h := &handlers{ctx: ctx}
 	h.err = f.reach(ctx, WithdrawalID(id), "withdrawal "+id.String(), of(activities.ObjectWithdrawal, id))
 	f.hearsOfFloat(ctx)
+	f.hearsOfPayouts(ctx)
 	h.update(UpdateOpen, "Answers when the withdrawal is stored, or refused.", apartOpen(f.onOpen), nil)
 	h.update(UpdateStep, "Carries out a verb on the withdrawal, as somebody asked.", apart(f.onStep), nil)
 	(&approvalHandler[WithdrawalAck]{

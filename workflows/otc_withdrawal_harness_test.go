@@ -99,7 +99,6 @@ func (o *openings) OpenTransfer(ctx context.Context, a exchange.Asked) (exchange
 func (w *withdrawalHarness) registerWithdrawals() {
 	w.env.RegisterWorkflow(workflows.OTCWithdrawal)
 	w.env.RegisterWorkflow(workflows.Transfer)
-	w.env.RegisterWorkflow(workflows.LatePayout)
 	w.env.RegisterActivity(&activities.Withdrawals{Store: w.store, Screener: w.screener})
 	w.openings = &openings{Store: w.store.Store}
 	w.env.RegisterActivity(&activities.Transfers{Store: w.openings, Screener: w.screener})

@@ -97,7 +97,7 @@ func (f *withdrawal) awaitOfficers(ctx workflow.Context) {
 func (f *withdrawal) payOut(ctx workflow.Context) {
 	of := exchange.WithdrawalObject(f.withdrawalID)
 	p := &momoTries{
-		flow: &f.flow, in: MomoPayoutInput{Object: of, Try: 1, Home: MomoPayoutID(of)},
+		flow: &f.flow, in: MomoPayoutInput{Object: of, Try: 1, Home: f.id},
 		child: child{
 			id: MomoPayoutID(of), summary: "Pay out " + f.row.Payout.String() + " " + string(f.row.Payout.Asset()),
 			priority: fairness(priorityOrder, f.row.MerchantID), shown: attributes(StagePayout, WaitsForMomo),

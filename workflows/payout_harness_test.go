@@ -47,7 +47,6 @@ func newPayoutHarness(t testing.TB, kind exchange.MomoObjectType, plans ...payer
 	}
 	w.of = w.owes(kind, w.request)
 	w.prepare(plans)
-	w.env.RegisterWorkflow(workflows.LatePayout)
 	return w
 }
 

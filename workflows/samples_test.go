@@ -38,8 +38,6 @@ func ways() map[string]way {
 		"off_ramp_payout_kept":          sale(parked(workflows.ReasonRefundClaimed), "Keep the payout instead of the refund", "Approve the sweep"),
 		"off_ramp_float":                sale("Check whether there is enough float"),
 		"off_ramp_resolved":             sale(`"verb":"resolve"`, "Approve the sweep"),
-		"momo_payout_paid":              {workflows.TypeMomoPayout, []string{`"completed":true`}},
-		"momo_payout_refused":           {workflows.TypeMomoPayout, []string{`"refused":true`}},
 		"momo_payout_unknown":           {workflows.TypeMomoPayout, []string{parked(workflows.ReasonMomoUnknown), "Settle the payout"}},
 		"late_payout_repeated":          {workflows.TypeLatePayout, []string{`"outcome":"accounted"`}},
 		"late_payout_kept":              {workflows.TypeLatePayout, []string{`"elsewhere":true`, `"outcome":"accounted"`}},
@@ -52,9 +50,7 @@ func ways() map[string]way {
 		"fee_sweep":                     {workflows.TypeFeeSweep, []string{`"status":"completed"`}},
 		"fee_sweep_retried":             {workflows.TypeFeeSweep, []string{`"verb":"retry"`, `"status":"completed"`}},
 		"fee_sweep_given_up":            {workflows.TypeFeeSweep, []string{"Leave the fees where they are", `"status":"cancelled"`}},
-		"crypto_payout_fee_sweep":       {workflows.TypeCryptoPayout, []string{`"completed":true`}},
 		"sweep_fees":                    {workflows.TypeSweepFees, []string{`"opened":1`}},
-		"crypto_payout_funding":         {workflows.TypeCryptoPayout, []string{`"completed":true`}},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/workflows"
 )
@@ -29,11 +30,12 @@ type signs struct {
 	mu      sync.Mutex
 	reasons map[string][]string
 	alarmed map[string]bool
-	shown   map[string]int              // upserts by flow
-	steps   map[string]map[string]int   // a flow's requests to the server, by flow and kind
-	parks   []func(flow, reason string) // called with every reason that a flow is parked with
-	payouts []workflows.MomoPayoutInput // children that were started to pay shillings out
-	passed  []string                    // signals to other flows
+	shown   map[string]int                 // upserts by flow
+	steps   map[string]map[string]int      // a flow's requests to the server, by flow and kind
+	parks   []func(flow, reason string)    // called with every reason that a flow is parked with
+	payouts []activities.SubmitPayoutInput // of flows that owe them, in order
+	started []string                       // ids of children that were started
+	passed  []string                       // signals to other flows
 }
 
 func newSigns() *signs {
@@ -85,9 +87,16 @@ type signsOutbound struct {
 	signs *signs
 }
 
-func (o *signsOutbound) ExecuteActivity(ctx workflow.Context, activity string, args ...any) workflow.Future {
+func (o *signsOutbound) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
 	o.signs.step(ctx, "activity")
-	return o.Next.ExecuteActivity(ctx, activity, args...)
+	for _, arg := range args {
+		if in, ok := arg.(activities.SubmitPayoutInput); ok && workflow.GetInfo(ctx).WorkflowType.Name != workflows.TypeMomoPayout {
+			o.signs.mu.Lock()
+			o.signs.payouts = append(o.signs.payouts, in)
+			o.signs.mu.Unlock()
+		}
+	}
+	return o.Next.ExecuteActivity(ctx, name, args...)
 }
 
 func (o *signsOutbound) ExecuteLocalActivity(ctx workflow.Context, activity string, args ...any) workflow.Future {
@@ -97,13 +106,9 @@ func (o *signsOutbound) ExecuteLocalActivity(ctx workflow.Context, activity stri
 
 func (o *signsOutbound) ExecuteChildWorkflow(ctx workflow.Context, flow string, args ...any) workflow.ChildWorkflowFuture {
 	o.signs.step(ctx, "child")
-	for _, arg := range args {
-		if in, ok := arg.(workflows.MomoPayoutInput); ok {
-			o.signs.mu.Lock()
-			o.signs.payouts = append(o.signs.payouts, in)
-			o.signs.mu.Unlock()
-		}
-	}
+	o.signs.mu.Lock()
+	o.signs.started = append(o.signs.started, workflow.GetChildWorkflowOptions(ctx).WorkflowID)
+	o.signs.mu.Unlock()
 	return o.Next.ExecuteChildWorkflow(ctx, flow, args...)
 }
 

@@ -40,7 +40,7 @@ func (k kind) execute(ctx workflow.Context, summary string, activity any, in ...
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue: k.queue, StartToCloseTimeout: timeout, ScheduleToCloseTimeout: budget, HeartbeatTimeout: k.limits.Heartbeat,
-		RetryPolicy: k.limits.policy(), Summary: summary,
+		RetryPolicy: k.limits.policy(), Summary: summary, Priority: k.priority,
 	})
 	return workflow.ExecuteActivity(ctx, activity, in...)
 }
@@ -88,6 +88,16 @@ func (w waiting) pause(ctx workflow.Context, d time.Duration, summary string, re
 	defer cancel()
 	timer := workflow.NewTimerWithOptions(timed, d, workflow.TimerOptions{Summary: summary})
 	w(ctx, func() bool { return timer.IsReady() || ready() })
+}
+
+// beside does work in a coroutine of its own, and handles messages that arrive meanwhile.
+func (w waiting) beside(ctx workflow.Context, name string, work func(workflow.Context)) {
+	done := false
+	workflow.GoNamed(ctx, name, func(ctx workflow.Context) {
+		work(ctx)
+		done = true
+	})
+	w(ctx, func() bool { return done })
 }
 
 // patiently waits and handles nothing meanwhile. The context is never cancelled, so the wait can't fail.
@@ -155,12 +165,6 @@ func join[In, Out any](
 			future = again
 		}
 	}
-}
-
-// carry runs the child that carries out a chain payment.
-func carry(ctx workflow.Context, in CryptoPayoutInput, c child, until waiting) (CryptoPayoutResult, error) {
-	c.id = CryptoPayoutID(in.PaymentID)
-	return run(ctx, c, CryptoPayout, in, until)
 }
 
 // attributes are the search attributes with which a flow starts that needs no operator yet.

@@ -110,8 +110,8 @@ func TestRefundMendsItself(t *testing.T) {
 		status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 		people: func(w *harness) {
 			w.at(5*time.Minute, func() { w.command("refund") })
-			w.store.fault = w.during(6*time.Minute, 9*time.Minute, errBug, "Callbacks")
-			w.at(12*time.Minute, func() {
+			w.store.fault = w.during(6*time.Minute, 13*time.Minute, errBug, "Callbacks")
+			w.at(16*time.Minute, func() {
 				w.signs.mu.Lock()
 				defer w.signs.mu.Unlock()
 				for flow, on := range w.signs.alarmed {

@@ -2,6 +2,7 @@ package attacks
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -9,7 +10,6 @@ import (
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
 	"kivuko/dev/testbed"
-	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/workflows"
 )
@@ -25,10 +25,17 @@ func TestD4_ADatabaseIsPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.pays(t, o, sold)
-	payout := workflows.MomoPayoutID(exchange.OrderObject(o.ID))
 	testbed.Eventually(t, "the payout is to be made", func() error {
-		_, err := w.Temporal.DescribeWorkflowExecution(t.Context(), payout, "")
-		return err
+		d, err := w.Temporal.DescribeWorkflowExecution(t.Context(), workflows.OffRampID(o.ID), "")
+		if err != nil {
+			return err
+		}
+		for _, a := range d.GetPendingActivities() {
+			if a.GetActivityType().GetName() == "SubmitPayout" {
+				return nil
+			}
+		}
+		return errors.New("it is not")
 	})
 	w.copies(t, "kivuko", "kivuko_backup")
 	if err := payouts.Restart(t.Context()); err != nil {

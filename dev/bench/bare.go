@@ -17,9 +17,8 @@ import (
 const (
 	typeEmpty = "BareEmpty" // ends at once
 	typeFlat  = "BareFlat"  // the on-ramp's activities and its signal, in one flow on one queue
-	typeShape = "BareShape" // the same with the on-ramp's child, update, timer and four queues
-	typeChild = "BareChild"
-	typePark  = "BarePark" // waits for a signal
+	typeShape = "BareShape" // the same with the on-ramp's update, timer and four queues
+	typePark  = "BarePark"  // waits for a signal
 
 	bareFlows  = "bare-flows"
 	bareMomo   = "bare-momo"
@@ -142,20 +141,13 @@ func shape(ctx workflow.Context, s step) error {
 	if err := run(on(ctx, bareMomo), bare.Work, s); err != nil {
 		return err
 	}
-	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID + ":child", TaskQueue: bareFlows,
-	})
-	if err := workflow.ExecuteChildWorkflow(child, typeChild, s).Get(ctx, nil); err != nil {
-		return err
-	}
-	return runLocal(ctx, s)
-}
-
-func shapeChild(ctx workflow.Context, s step) error {
 	if err := run(on(ctx, bareSigner), bare.Work, s); err != nil {
 		return err
 	}
-	return run(on(ctx, bareChain), bare.Deliver, s)
+	if err := run(on(ctx, bareChain), bare.Deliver, s); err != nil {
+		return err
+	}
+	return runLocal(ctx, s)
 }
 
 // Serve runs the worker of the bare flows until ctx ends.
@@ -164,7 +156,7 @@ func Serve(ctx context.Context, c client.Client) error {
 	for _, queue := range []string{bareFlows, bareMomo, bareChain, bareSigner} {
 		w := worker.New(c, queue, worker.Options{DisableWorkflowWorker: queue != bareFlows})
 		if queue == bareFlows {
-			for name, flow := range map[string]any{typeEmpty: empty, typeFlat: flat, typeShape: shape, typeChild: shapeChild, typePark: park} {
+			for name, flow := range map[string]any{typeEmpty: empty, typeFlat: flat, typeShape: shape, typePark: park} {
 				w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/api/history/v1"
 )
 
-// The goals of one on-ramp with its child.
+// The goals of one on-ramp.
 const (
 	maxActivities = 6
 	maxEvents     = 40
@@ -18,9 +18,9 @@ const (
 
 // count is the content of the histories of a flow and its children.
 type count struct {
-	events, bytes, own int
-	activities, local  int
-	polled             int // the most tries of one activity
+	events, bytes     int
+	activities, local int
+	polled            int // the most tries of one activity
 }
 
 // histories counts the history events of an on-ramp and its floors, from one flow of each kind.
@@ -53,8 +53,7 @@ func (w *harness) histories(ctx context.Context, t *table) error {
 		})
 		t.add(figure{
 			name: "history events of one on-ramp", unit: "events", ratio: float64(c.events), goal: atMost(maxEvents),
-			note: fmt.Sprintf("%d of the flow, the rest of the child that pays out; %d bytes", c.own, c.bytes),
-			why:  "a payout is a separate flow that all kinds of orders share; that costs its start, its end and three more tasks",
+			note: fmt.Sprintf("%d bytes", c.bytes),
 		})
 	}
 	return nil
@@ -79,9 +78,6 @@ func (w *harness) countFlow(ctx context.Context, what, id string, c *count) erro
 	}
 	w.say("  %s: %d events, %d activities, %d local: %s", what, c.events-before.events, c.activities-before.activities,
 		c.local-before.local, spell(kinds))
-	if c.own == 0 {
-		c.own = c.events // the first flow is the parent
-	}
 	for _, child := range children {
 		if err := w.countFlow(ctx, what+", child", child, c); err != nil {
 			return err

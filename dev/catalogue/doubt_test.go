@@ -74,6 +74,8 @@ func TestCatalogue18_TheCredentialIsRefused(t *testing.T) {
 		}
 		if i == 0 { // for the second, no status query can be sent any more
 			w.parkedStill(workflows.OffRampID(r.ID), workflows.ReasonMomoCredential)
+		} else { // so its outcome is unknown to the child, which ends here with its environment
+			w.parkedStill(workflows.MomoPayoutID(exchange.OrderObject(r.ID)), workflows.ReasonMomoUnknown)
 		}
 	}
 	if n := w.sent.Load(); n != 2 {

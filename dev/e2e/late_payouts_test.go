@@ -161,11 +161,7 @@ func (w *harness) repeatResult(t *testing.T) (flow string) {
 	w.fault(t, "pays_less", "prompt", phone)
 	o := w.ends(t, w.buy(t, purchase{fiat: "650", phone: phone}).ID, "failed", "underpaid")
 	w.refunded(t, o, 649)
-	var refund uuid.UUID
-	if err := w.db.QueryRowContext(t.Context(), `SELECT id FROM refunds WHERE order_id = $1`, o.ID).Scan(&refund); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.temporal.GetWorkflow(t.Context(), workflows.MomoPayoutID(exchange.RefundObject(refund)), "").Get(t.Context(), nil); err != nil {
+	if err := w.temporal.GetWorkflow(t.Context(), workflows.OnRampID(o.ID), "").Get(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	p := w.payoutTo(t, phone)

@@ -9,7 +9,6 @@ import (
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
-	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/workflows"
 )
@@ -230,8 +229,5 @@ func (r *recorder) withdrawals(t *testing.T) {
 		}
 		o := play(t, w)
 		r.keep(t, workflows.WithdrawalID(o.ID), name)
-		if name == "otc_withdrawal_phone" {
-			r.keep(t, workflows.MomoPayoutID(exchange.WithdrawalObject(o.ID)), "momo_payout_withdrawal")
-		}
 	}
 }

@@ -170,7 +170,7 @@ func (l *lapse) first(t *testing.T, w *harness, tr *trial, arm func()) {
 // second transaction could be included before it expires.
 func (l *lapse) on(t *testing.T, w *harness, tr *trial) {
 	for _, o := range []order{tr.order, l.other} {
-		w.hasten(t, workflows.CryptoPayoutID(w.paymentOf(t, o.ID)))
+		w.hasten(t, workflows.OnRampID(o.ID))
 	}
 }
 

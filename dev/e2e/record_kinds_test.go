@@ -37,9 +37,6 @@ func (r *recorder) kinds(t *testing.T) {
 			w.fillPool(t)
 		}
 		r.keepSale(t, o, name)
-		if k.funded {
-			r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "funding", o.ID)), "crypto_payout_funding")
-		}
 	}
 	r.keepSale(t, w.unsold(t, n), "off_ramp_expired")
 }

@@ -19,7 +19,6 @@ func (r *recorder) sales(t *testing.T) {
 	w.payIn(t, n, paid, soldCrypto)
 	w.soldOnce(t, n, paid, soldCrypto, soldFiat)
 	keep(paid, "off_ramp_paid")
-	r.keep(t, workflows.MomoPayoutID(exchange.OrderObject(paid.ID)), "momo_payout_paid")
 	r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "sweep", paid.ID)), "crypto_payout_sweep")
 
 	less := w.sell(t, n, sale{})
@@ -54,7 +53,6 @@ func (r *recorder) salesUndone(t *testing.T, n demo.Node) {
 	w.payIn(t, n, refused, soldCrypto)
 	w.cryptoRefund(t, n, refused, exchange.DetailRefundOpen, back, soldCrypto)
 	r.keep(t, workflows.OffRampID(refused.ID), "off_ramp_refused_refunded")
-	r.keep(t, workflows.MomoPayoutID(exchange.OrderObject(refused.ID)), "momo_payout_refused")
 	r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "refund", r.refund(t, refused.ID))), "crypto_payout_refund")
 
 	much := w.sell(t, n, sale{back: back})

@@ -103,16 +103,6 @@ func (r *recorder) file(name string) string {
 	return file
 }
 
-// payment returns the chain payment of an order.
-func (r *recorder) payment(t *testing.T, order uuid.UUID) uuid.UUID {
-	t.Helper()
-	var id uuid.UUID
-	if err := r.harness.db.QueryRowContext(t.Context(), `SELECT id FROM chain_payments WHERE object_id = $1`, order).Scan(&id); err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
-
 func (r *recorder) refund(t *testing.T, order uuid.UUID) uuid.UUID {
 	t.Helper()
 	var id uuid.UUID
@@ -126,7 +116,6 @@ func (r *recorder) paid(t *testing.T) {
 	o := r.harness.buy(t, purchase{crypto: "10"})
 	r.harness.ends(t, o.ID, "completed", "")
 	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_paid")
-	r.keep(t, workflows.CryptoPayoutID(r.payment(t, o.ID)), "crypto_payout_paid")
 }
 
 // retried records an order whose first prompt fails on a wrong PIN and whose second is paid.
@@ -158,8 +147,6 @@ func (r *recorder) refunded(t *testing.T) {
 	r.harness.parked(t, workflows.OnRampID(o.ID))
 	r.harness.sendCommand(t, r.harness.operator(t), o.ID, "refund", map[string]any{"note": "the transfer failed"})
 	r.harness.ends(t, o.ID, "failed", "")
-	r.keep(t, workflows.MomoPayoutID(exchange.RefundObject(r.refund(t, o.ID))), "refund_paid")
-	r.keep(t, workflows.CryptoPayoutID(r.payment(t, o.ID)), "crypto_payout_reverted")
 	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_refunded")
 }
 

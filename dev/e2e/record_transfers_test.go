@@ -30,7 +30,6 @@ func (r *recorder) transfers(t *testing.T) {
 	r.keep(t, workflows.TransferID(inside.ID), "transfer_inside")
 	outside := w.sendAway(t, node, vendor, func() {})
 	r.keep(t, workflows.TransferID(outside.ID), "transfer_outside")
-	r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "transfer", outside.ID)), "crypto_payout_transfer")
 	r.parkedTransfers(t)
 	r.unknown(t)
 	r.blocked(t)
@@ -87,7 +86,9 @@ func (r *recorder) decided(t *testing.T) {
 	}{
 		{"transfer_approved_by_signal", "completed", func(f sent) { w.signalApproval(t, officer, f) }},
 		{"transfer_approved", "completed", func(f sent) { r.say(t, demo.TreasuryEmail, f.ID, "approve", map[string]any{"digest": f.Digest}) }},
-		{"transfer_rejected", "rejected", func(f sent) { r.say(t, demo.TreasuryEmail, f.ID, "reject", map[string]any{"note": "nobody knows why"}) }},
+		{"transfer_rejected", "rejected", func(f sent) {
+			r.say(t, demo.TreasuryEmail, f.ID, "reject", map[string]any{"note": "nobody knows why", "digest": f.Digest})
+		}},
 		{"transfer_cancelled", "cancelled", func(f sent) { r.say(t, demo.VendorEmail, f.ID, "cancel", nil) }},
 	} {
 		f := pending()
@@ -225,7 +226,6 @@ func (r *recorder) feeSweeps(t *testing.T) {
 	w.trigger(t, "sweep-fees")
 	f := w.sweptOnce(t, n, due.ID, "2")
 	r.keep(t, workflows.FeeSweepID(f.ID), "fee_sweep")
-	r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "fee_sweep", f.ID)), "crypto_payout_fee_sweep")
 	id, err := w.latest(t, workflows.TypeSweepFees)
 	if err != nil {
 		t.Fatal(err)
