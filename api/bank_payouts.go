@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 	"regexp"
 	"time"
@@ -105,11 +106,7 @@ func (s *server) getBankPayout(c *call) error {
 	if err != nil {
 		return err
 	}
-	return s.showBankPayout(c, id)
-}
-
-func (s *server) showBankPayout(c *call, order uuid.UUID) error {
-	return answer(c, http.StatusOK, bankPayoutWire)(s.Store.BankPayout(c.ctx, order))
+	return answer(c, http.StatusOK, bankPayoutWire)(s.Store.BankPayout(c.ctx, id))
 }
 
 // bankReference is what a bank's reference may look like: printable ASCII, of which letters and digits count.
@@ -135,7 +132,7 @@ func (s *server) confirmBankPayout(c *call) error {
 	if _, err := s.Store.SaveBankConfirmation(c.ctx, said, c.who); err != nil {
 		return hideAbsence(err)
 	}
-	s.notifyBankFlow(c, id)
+	s.notifyBankFlow(c, id, c.objectID)
 	b, err := s.Store.BankPayout(c.ctx, id)
 	if err != nil {
 		return hideAbsence(err)
@@ -147,7 +144,7 @@ func (s *server) confirmBankPayout(c *call) error {
 	return c.json(http.StatusOK, bankPayoutWire(b))
 }
 
-// refuseBankPayout stores that an order can't be paid by bank. The order's flow then waits for an operator's decision.
+// refuseBankPayout proposes that the bank did not pay an order. When another officer confirms it, the order's flow waits for an operator's decision.
 func (s *server) refuseBankPayout(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
@@ -157,16 +154,31 @@ func (s *server) refuseBankPayout(c *call) error {
 	if err := f.done(); err != nil {
 		return err
 	}
-	if _, err := s.Store.RefuseBankPayout(c.ctx, id, note, c.who); err != nil {
+	waits, err := s.Store.ProposeBankPayoutRefusal(c.ctx, id, note, c.who)
+	if err != nil {
 		return hideAbsence(err)
 	}
-	s.notifyBankFlow(c, id)
-	return s.showBankPayout(c, id)
+	return answerPending(c, waits)
 }
 
-// notifyBankFlow wakes the order's flow, which also polls.
-func (s *server) notifyBankFlow(c *call, order uuid.UUID) {
-	if err := s.Flows.ConfirmBank(c.ctx, order, c.objectID); err != nil {
+// passBankRefusalOn has the flow of an order that two officers say was not paid by bank read its row. It finds by itself what it was not told.
+func (s *server) passBankRefusalOn(c *call, change exchange.ControlChange) {
+	if change.Kind != exchange.ControlBankPayoutRefusal || change.Status != exchange.ControlConfirmed {
+		return
+	}
+	var about struct {
+		OrderID uuid.UUID `json:"order_id"`
+	}
+	if err := json.Unmarshal(change.Change, &about); err != nil {
+		s.log.Warn("the flow of an order was not notified that it was not paid by bank", "change", change.ID, "error", err)
+		return
+	}
+	s.notifyBankFlow(c, about.OrderID, change.ID)
+}
+
+// notifyBankFlow wakes the order's flow, which also polls. The id is that of what officers said.
+func (s *server) notifyBankFlow(c *call, order, said uuid.UUID) {
+	if err := s.Flows.ConfirmBank(c.ctx, order, said); err != nil {
 		s.log.Warn("an order's flow was not notified of its payment by bank", "order", order, "error", err)
 	}
 }

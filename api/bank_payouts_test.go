@@ -122,11 +122,35 @@ func TestBankConfirmationIsRead(t *testing.T) {
 	bought := storetest.NewMarket(t, e.store)
 	e.confirmBank(officer, bought.Order(t, e.store, "10"), "FT1").refused(exchange.CodeNotFound)
 	e.do(get, bankPath+"/"+newID().String(), nil, officer.auth()).refused(exchange.CodeNotFound)
-	r := e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"note": "the account is closed"}, officer.auth(), withKey(newID().String()))
-	if b := r.want(http.StatusOK).object(); b["status"] != "refused" || b["status_detail"] != "operator" {
+}
+
+// Two officers say that the bank did not pay an order. One alone changes nothing, also the one who named its reference.
+func TestBankPayoutIsRefusedByTwo(t *testing.T) {
+	e, o := atBank(t)
+	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 1000, two_above = 1000 WHERE object_type = 'bank_payout'`)
+	one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
+	path, note := "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"note": "the account is closed"}
+	e.do(post, path, map[string]any{}, one.auth(), freshKey()).blames("/note required")
+	e.confirmBank(one, o, "FT1").want(http.StatusAccepted)
+	e.do(post, path, note, two.auth(), freshKey()).refused(exchange.CodeConflict)
+	waits := e.do(post, path, note, one.auth(), freshKey()).want(http.StatusAccepted)
+	change := waits.object()["changes"].([]any)[0].(map[string]any)
+	if was := change["was"].(map[string]any); change["kind"] != "bank_payout_refusal" || was["account_number"] != "0011223344" || was["references"].([]any)[0] != "FT1" {
+		t.Errorf("the second officer sees %v", change)
+	}
+	e.do(post, changesPath+"/"+change["id"].(string)+"/confirm", map[string]any{"digest": change["digest"]}, one.auth(), freshKey()).refused(exchange.CodeForbidden)
+	if b := e.do(get, bankPath+"/"+o.ID.String(), nil, one.auth()).want(http.StatusOK).object(); b["status"] != "processing" {
+		t.Errorf("one officer made it %v", b["status"])
+	}
+	told := e.flows.asked("bank " + o.ID.String())
+	e.agree(waits, two)
+	if n := e.flows.asked("bank "+o.ID.String()) - told; n != 1 {
+		t.Errorf("the flow was told %d times", n)
+	}
+	if b := e.do(get, bankPath+"/"+o.ID.String(), nil, one.auth()).want(http.StatusOK).object(); b["status"] != "refused" || b["status_detail"] != "operator" || len(b["confirmations"].([]any)) != 0 {
 		t.Errorf("refused: %v", b)
 	}
-	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{}, officer.auth(), withKey(newID().String())).blames("/note required")
+	e.do(post, path, note, one.auth(), freshKey()).refused(exchange.CodeStateConflict)
 }
 
 // bankCells are the rows of the matrix about payments by bank.

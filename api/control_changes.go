@@ -129,6 +129,7 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 		s.passResolutionOn(c, change)
 		s.startFeeSweeps(c, change)
 		s.passBankRefundOn(c, change)
+		s.passBankRefusalOn(c, change)
 		return c.json(http.StatusOK, changeWire(change))
 	}
 }

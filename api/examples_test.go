@@ -41,7 +41,7 @@ func exampleTests() []func(*testing.T) {
 		TestOwnLimitsAndMovements, TestReservesAreRead, TestReplayNamesWhatWasChanged, TestMomoTermsAreEnteredByTwo,
 		TestParkedFlowsAreListedWithWhatToDo, TestReopenNonceSequence, TestEscrowPoolGrowsByRequest,
 		TestParkedFlowsAreRetriedTogether, TestEscrowPoolIsRead, TestVendorMakesItsOwnSubvendorsAlone, TestOfficerPaysByBank,
-		TestBankConfirmationIsRead, TestTreasuryIsAllocatedByTwo, TestInventoryIsAllocatedByTwo, TestExceptionIsSettledOnce,
+		TestBankConfirmationIsRead, TestBankPayoutIsRefusedByTwo, TestTreasuryIsAllocatedByTwo, TestInventoryIsAllocatedByTwo, TestExceptionIsSettledOnce,
 		TestDecisionRepeatedAfterAnUnknownOutcome, TestPINIsChangedWithThePassword, TestSendWithAQuote, TestSessionsEnd,
 		TestTwoOfficersDeclareAPayoutNotMade, TestOfficersApproveThroughTheAPI, TestResolveNamesTheRefund, TestApprovalTokens,
 		TestTwoOfficersCorrectAnAddress, TestTwoOfficersReleaseTheDatabase, TestFreezeIsPulledByOneAndLiftedByTwo, TestSessionsAreListedAndEnded,

@@ -42,6 +42,7 @@ const (
 	ControlWithdrawalFailure  ControlKind = "withdrawal_failure"   // a withdrawal ends unpaid, and its money is free
 	ControlBankRefund         ControlKind = "bank_refund"          // money of a payment exception goes back to an account at a bank
 	ControlBankRefundFailure  ControlKind = "bank_refund_failure"  // the bank did not pay such a refund, and the exception is open again
+	ControlBankPayoutRefusal  ControlKind = "bank_payout_refusal"  // the bank did not pay an order, which may be paid again or give its crypto back
 	ControlLineFreed          ControlKind = "line_freed"           // a statement's line is no longer that of the payout that an officer named
 	ControlSwapMarks          ControlKind = "swap_marks"           // how much of an asset the treasury wallet of a network should have
 	ControlSwapResolution     ControlKind = "swap_resolution"      // a swap is refunded, or the difference that it left is accepted
@@ -68,7 +69,7 @@ func ControlKinds() []ControlKind {
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
 		ControlEscrowPolicy, ControlOTCLimit,
-		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlInventory, ControlLineFreed, ControlBankRefund, ControlBankRefundFailure, ControlSwapMarks, ControlSwapResolution, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
+		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlInventory, ControlLineFreed, ControlBankRefund, ControlBankRefundFailure, ControlBankPayoutRefusal, ControlSwapMarks, ControlSwapResolution, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
 	}
 }
 

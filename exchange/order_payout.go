@@ -38,7 +38,7 @@ var OrderPayoutMachine = Machine[PayoutStatus]{
 	Transitions: []Transition[PayoutStatus]{
 		{PayoutPending, PayoutProcessing, ByFlow, "an attempt is written and about to be submitted, or the payment is in the treasury's queue"},
 		{PayoutProcessing, PayoutCompleted, ByFlow, "two sources report success, or enough officers name the bank's reference"},
-		{PayoutProcessing, PayoutRefused, ByFlow, "definitely not paid"},
+		{PayoutProcessing, PayoutRefused, ByFlow, "definitely not paid, or two officers say that the bank did not pay"},
 		{PayoutRefused, PayoutProcessing, ByFlow, "tried again as a new attempt"},
 		{PayoutRefused, PayoutCompleted, ByFlow, "a late success is proven"},
 		{PayoutPending, PayoutCancelled, ByFlow, "a refund of the crypto is opened before any payout"},

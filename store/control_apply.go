@@ -45,6 +45,7 @@ var (
 		exchange.ControlInventory:          unitTx.applyInventory,
 		exchange.ControlBankRefund:         unitTx.applyBankRefund,
 		exchange.ControlBankRefundFailure:  unitTx.applyBankRefundFailure,
+		exchange.ControlBankPayoutRefusal:  unitTx.applyBankPayoutRefusal,
 		exchange.ControlSwapResolution:     unitTx.applySwapResolution,
 	}
 )

@@ -24,11 +24,11 @@ func controlSnapshot(c exchange.ControlChange) map[string]any {
 	}
 }
 
-// withoutPayee leaves out of the terms of a refund by bank who is paid: events and the audit log keep no account at a bank, which is personal
+// withoutPayee leaves out of the terms of a payment by bank who is paid: events and the audit log keep no account at a bank, which is personal
 // data. Officers read it in the change, whose digest they agree to.
 func withoutPayee(kind exchange.ControlKind, terms json.RawMessage) any {
 	var fields map[string]any
-	if kind != exchange.ControlBankRefund && kind != exchange.ControlBankRefundFailure || json.Unmarshal(terms, &fields) != nil {
+	if kind != exchange.ControlBankRefund && kind != exchange.ControlBankRefundFailure && kind != exchange.ControlBankPayoutRefusal || json.Unmarshal(terms, &fields) != nil {
 		return terms
 	}
 	for _, name := range []string{"account_name", "account_number", "sender_account", "sender_name", "payee_reason", "note"} {

@@ -168,9 +168,7 @@ func TestDatabaseLooksAtTheDenyListAgain(t *testing.T) {
 func TestDeniedBeforeThePaymentByBank(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), banking(t)
-	if _, err := x.s.RefuseBankPayout(ctx, x.order.ID, "later", storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleTreasury))); err != nil {
-		t.Fatal(err)
-	}
+	x.unpaid(t)
 	x.deny(t, stranger)
 	if _, err := x.s.BeginBankPayout(ctx, x.order.ID); !errors.Is(err, exchange.ErrUncleared) || x.payout(t).Status != exchange.PayoutRefused {
 		t.Errorf("%v; the payout is %s", err, x.payout(t).Status)

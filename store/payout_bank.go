@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
@@ -204,46 +203,4 @@ func (t unitTx) bankConfirmations(ctx context.Context, orderID uuid.UUID) ([]exc
 		return nil, err
 	}
 	return rows, nil
-}
-
-// RefuseBankPayout stores that an order can't be paid by bank, and frees the money reserved there. The officer's own
-// confirmation is withdrawn. CodeConflict when another officer has confirmed the payment, because then something was
-// paid. A repeated call returns the current payout.
-func (s *Store) RefuseBankPayout(ctx context.Context, orderID uuid.UUID, reason string, by exchange.Principal) (exchange.OrderPayout, error) {
-	if err := require(reason != "" && len([]rune(reason)) <= exchange.MaxBankNote, "/note", "required", "must say why, in at most 500 characters"); err != nil {
-		return exchange.OrderPayout{}, err
-	}
-	return change(ctx, s, "payment by bank", orderID, func(ctx context.Context, t unitTx) (exchange.OrderPayout, exchange.Posting, error) {
-		var none exchange.Posting
-		o, before, err := t.lockedOrderPayout(ctx, orderID)
-		if err != nil || (before.Rail == exchange.PayoutByBank && before.Status == exchange.PayoutRefused) {
-			return before, none, err
-		}
-		if before.Rail != exchange.PayoutByBank || before.Status != exchange.PayoutProcessing {
-			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The order does not wait for a payment by bank.")
-		}
-		said, err := t.bankConfirmations(ctx, orderID)
-		if err != nil {
-			return before, none, err
-		}
-		if slices.ContainsFunc(said, func(c exchange.BankConfirmation) bool { return c.OfficerID != by.UserID }) {
-			return before, none, exchange.Errorf(exchange.CodeConflict, "Another officer has confirmed the payment.")
-		}
-		for _, c := range said {
-			if err := t.One(ctx, withdrawConfirmation, c.ID, t.s.now()); err != nil {
-				return before, none, err
-			}
-		}
-		// One officer's statement that nothing was paid is no proof: the refund of the crypto needs another officer.
-		if _, err := t.Exec(ctx, doubtPayout, orderID); err != nil {
-			return before, none, err
-		}
-		p := before
-		p.Status, p.RefusedCode = exchange.PayoutRefused, exchange.RefusedByBank
-		if p, err = t.movePayout(ctx, o, before, p, by); err != nil {
-			return before, none, err
-		}
-		return p, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: before.HoldID}}}},
-			t.audit(ctx, by, "order_payout.refused_by_bank", "order_payout", orderID, nil, map[string]any{"reason": reason})
-	})
 }

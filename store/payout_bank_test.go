@@ -95,7 +95,7 @@ func TestOneOfficerPaysByBank(t *testing.T) {
 	wantBalance(t, x.s, exchange.House(exchange.AccRounding, money.KES), "0.55", "0")
 	_, err := x.confirm(t, x.word(t, storetest.User(t, x.s, exchange.RoleTreasury), "FT26325XYZ"))
 	wantFault(t, err, exchange.CodeStateConflict)
-	_, err = x.s.RefuseBankPayout(t.Context(), x.order.ID, "no", storetest.By)
+	_, err = x.s.ProposeBankPayoutRefusal(t.Context(), x.order.ID, "no", storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleTreasury)))
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
@@ -118,7 +118,7 @@ func TestTwoOfficersPayByBank(t *testing.T) {
 	wantFault(t, err, exchange.CodeConflict)
 	_, err = x.confirm(t, x.word(t, two, "FT1"))
 	wantFault(t, err, exchange.CodeConflict)
-	_, err = x.s.RefuseBankPayout(t.Context(), x.order.ID, "not mine", storetest.PrincipalOf(two))
+	_, err = x.s.ProposeBankPayoutRefusal(t.Context(), x.order.ID, "not mine", storetest.PrincipalOf(two))
 	wantFault(t, err, exchange.CodeConflict)
 	if done, err := x.confirm(t, x.word(t, one, "FT1")); err != nil || done {
 		t.Fatalf("the same officer again: %t, %v", done, err)
@@ -198,48 +198,11 @@ func TestBankConfirmationsThatDontFit(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
-// A payout that can't be made frees the money at the bank; it can be queued again, or the crypto is refunded.
-func TestBankPayoutIsRefused(t *testing.T) {
-	t.Parallel()
-	ctx, x := t.Context(), banking(t)
-	x.alone(t)
-	officer := storetest.User(t, x.s, exchange.RoleTreasury)
-	if _, err := x.confirm(t, x.word(t, officer, "FT1")); err != nil {
-		t.Fatal(err)
-	}
-	p := twice(t, samePayout, func() (exchange.OrderPayout, error) {
-		return x.s.RefuseBankPayout(ctx, x.order.ID, "the account is closed", storetest.PrincipalOf(officer))
-	})
-	if p.Status != exchange.PayoutRefused || p.RefusedCode != exchange.RefusedByBank {
-		t.Errorf("refused %+v", p)
-	}
-	x.bankPayout(t, exchange.PayoutRefused, exchange.WaitOperator, 0)
-	x.wantBank(t, "300000", "0")
-	if _, err := x.s.BeginBankPayout(ctx, x.order.ID); err != nil {
-		t.Fatal(err)
-	}
-	x.wantBank(t, "300000", "1293")
-	if _, err := x.s.RefuseBankPayout(ctx, x.order.ID, "still closed", storetest.PrincipalOf(officer)); err != nil {
-		t.Fatal(err)
-	}
-	r := x.backing(t)
-	x.wantBank(t, "300000", "0")
-	_, err := x.s.BeginBankPayout(ctx, x.order.ID)
-	wantFault(t, err, exchange.CodeStateConflict)
-	// One officer's statement that the bank paid nothing does not suffice for the refund of the crypto.
-	if got, err := x.s.ApproveRefundPayment(ctx, r.ID); err != nil || got.Needed != 1 || got.Payment.ID != uuid.Nil {
-		t.Errorf("the refund needs %d officers and has payment %s, %v", got.Needed, got.Payment.ID, err)
-	}
-}
-
 // A house with too little at its bank pays nothing, and stores nothing.
 func TestBankPayoutWaitsForMoney(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), banking(t)
-	officer := storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleTreasury))
-	if _, err := x.s.RefuseBankPayout(ctx, x.order.ID, "later", officer); err != nil {
-		t.Fatal(err)
-	}
+	x.unpaid(t)
 	take := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
 		ID: storetest.NewID(t), Key: "elsewhere", Account: storetest.BankAccount(t, x.s).Ledger(), Amount: kes("299000"), ObjectType: "test", ObjectID: x.order.ID,
 	}}}}
@@ -302,6 +265,7 @@ func TestForbiddenRowsOfBankPayouts(t *testing.T) {
 		`DELETE FROM bank_confirmations`:                  "KV002",
 		`UPDATE order_payouts SET status = 'completed', receipt = 'FT1', completed_at = now()`:                 "KV006",
 		`UPDATE order_payouts SET status = 'refused', refused_code = 'bank'`:                                   "KV001",
+		`UPDATE holds SET status = 'released' WHERE id = (SELECT hold_id FROM order_payouts)`:                  "KV002",
 		`UPDATE approval_rules SET one_above = 300000 WHERE object_type = 'bank_payout'`:                       "KV006",
 		`INSERT INTO approval_rules (object_type, one_above, two_above, updated_at) VALUES ('x', 1, 1, now())`: "23514",
 	} {

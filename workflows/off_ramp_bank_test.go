@@ -41,9 +41,13 @@ func (w *saleHarness) atBank(notified bool) func() {
 	}
 }
 
-// declined has an officer refuse to pay the order at the bank.
+// declined has two officers say that the bank refused to pay the order.
 func (w *saleHarness) declined() {
-	if _, err := w.store.RefuseBankPayout(w.t.Context(), w.request.ID, "the account is closed", w.officer); err != nil {
+	c, err := w.store.ProposeBankPayoutRefusal(w.t.Context(), w.request.ID, "the account is closed", w.officer)
+	if err == nil {
+		_, err = w.store.ConfirmChange(w.t.Context(), c.ID, "", storetest.PrincipalOf(storetest.User(w.t, w.store.Store, exchange.RoleTreasury)))
+	}
+	if err != nil {
 		w.t.Errorf("refuse the payment: %v", err)
 	}
 	w.notice(true)

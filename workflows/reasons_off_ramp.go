@@ -73,7 +73,7 @@ var offRampGuide = map[Reason]advice{
 		[]string{activities.VerbRetry},
 	},
 	ReasonBankRefused: {
-		"An officer reports that the bank refuses the payout.",
+		"Two officers report that the bank refuses the payout.",
 		"Send retry to let officers try to pay it again, or refund to return the crypto.", retryOrRefund,
 	},
 	ReasonBankInactive: {

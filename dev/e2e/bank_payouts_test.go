@@ -220,16 +220,27 @@ func paidAtBankByTwo(t *testing.T, w *harness, n demo.Node) order {
 	return o
 }
 
-// refusedByBank has an officer report that the bank refused, and waits until the sale's flow parks for a decision.
+// refusedByBank has two officers say that the bank refused, and waits until the sale's flow parks for a decision.
 func (w *harness) refusedByBank(t *testing.T, o order) {
 	t.Helper()
-	if err := answerAsBank(t, w.operator(t), o, "refuse-bank-payout", map[string]any{"note": "the account is closed"}); err != nil {
+	var waits struct {
+		ConfirmAt []string `json:"confirm_at"`
+	}
+	if err := w.operator(t).Post(t.Context(), "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", uuid.NewString(), map[string]any{"note": "the account is closed"}, &waits); err != nil {
 		t.Fatal(err)
+	}
+	if p, err := w.atTheTreasury(t, o, "processing"); err != nil {
+		t.Errorf("one officer took it out of the queue: %+v, %v", p, err)
+	}
+	for _, path := range waits.ConfirmAt {
+		if err := w.as(t, secondOfficer).Decide(t.Context(), path, uuid.NewString(), nil, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w.parkedWith(t, workflows.OffRampID(o.ID), workflows.ReasonBankRefused)
 }
 
-// refusedAtBank gives the crypto back. Only one officer reported that nothing was paid, so another one has to
+// refusedAtBank gives the crypto back. That officers said that nothing was paid is no proof, so another one has to
 // approve.
 func refusedAtBank(t *testing.T, w *harness, n demo.Node) order {
 	back, err := stranger(n.Network)

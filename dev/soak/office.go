@@ -3,6 +3,7 @@ package soak
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -157,8 +158,7 @@ func (o *office) payments(ctx context.Context) error {
 		}
 		path := "orders/" + p.OrderID.String()
 		if d.step.Refuses && !o.turn[p.OrderID] {
-			err := o.says(ctx, officerEmail, path+"/refuse-bank-payout", "refused by the bank", map[string]any{"note": "the account is closed"})
-			o.turn[p.OrderID] = err == nil
+			o.turn[p.OrderID] = o.refuses(ctx, path) == nil // the next round repeats it after an error
 			continue
 		}
 		who, what := officerEmail, "paid at the bank"
@@ -171,6 +171,20 @@ func (o *office) payments(ctx context.Context) error {
 		_ = o.says(ctx, who, path+"/confirm-bank-payout", what, o.bankWords(d, p.Amount)) // the next round repeats it after an error
 	}
 	return nil
+}
+
+// refuses makes two officers say that the bank refused a payment. What waits from an earlier round is found again.
+func (o *office) refuses(ctx context.Context, path string) error {
+	var waits struct {
+		Changes []object `json:"changes"`
+	}
+	err := o.asks(ctx, officerEmail, func(ctx context.Context, c *client.Client) error {
+		return c.Post(ctx, "/api/v1/auth/"+path+"/refuse-bank-payout", newKey(), map[string]any{"note": "the account is closed"}, &waits)
+	})
+	for _, c := range waits.Changes {
+		err = errors.Join(err, o.decides(ctx, secondEmail, "approvals/changes/"+c.ID.String()+"/confirm", "refused by the bank"))
+	}
+	return err
 }
 
 // bankWords is what an officer says of a payment at the bank.

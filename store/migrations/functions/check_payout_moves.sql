@@ -1,4 +1,5 @@
--- Compares each step of a payout with its attempts, or with the officers' confirmations.
+-- Compares each step of a payout with its attempts, or with what officers say. A payment by bank is over unpaid when two officers agreed to
+-- exactly that in this transaction, neither of them takes part in the order, and no statement of the bank shows the payment.
 CREATE OR REPLACE FUNCTION check_payout_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.status IN ('refused', 'cancelled') AND (
@@ -9,6 +10,19 @@ BEGIN
     END IF;
     IF NEW.status = 'cancelled' AND NEW.rail = 'momo' AND put_back() THEN
         RAISE EXCEPTION 'the payout of order % may have been made before the database was put back', NEW.id USING ERRCODE = 'KV055';
+    END IF;
+    IF NEW.status = 'refused' AND NEW.rail = 'bank' THEN
+        IF put_back() THEN
+            RAISE EXCEPTION 'the payout of order % may have been made before the database was put back', NEW.id USING ERRCODE = 'KV055';
+        END IF;
+        IF NOT EXISTS (SELECT FROM control_changes c JOIN orders o ON o.id = NEW.id WHERE c.kind = 'bank_payout_refusal' AND c.applied_in = pg_current_xact_id()
+                AND (c.change ->> 'order_id', c.was ->> 'hold_id') = (NEW.id::text, OLD.hold_id::text)
+                AND c.proposed_by NOT IN (o.customer_id, o.vendor_id) AND c.decided_by NOT IN (o.customer_id, o.vendor_id)) THEN
+            RAISE EXCEPTION 'no second officer agreed that the bank did not pay order %', NEW.id USING ERRCODE = 'KV006';
+        END IF;
+        IF payout_shown(OLD) IS NOT NULL THEN
+            RAISE EXCEPTION 'the payout of order % was made, as a statement of the bank shows', NEW.id USING ERRCODE = 'KV001';
+        END IF;
     END IF;
     IF NEW.status = 'processing' AND NOT EXISTS (SELECT FROM orders o WHERE o.id = NEW.id AND o.status = 'processing') THEN
         RAISE EXCEPTION 'order % has no payout in shillings', NEW.id USING ERRCODE = 'KV001';

@@ -1,12 +1,15 @@
 -- The shillings that a sale reserved leave its reservation whole, and in two ways: its payout takes them, or the sale has
 -- ended without one. When a payout was begun they also stay reserved until the crypto has gone back for good: that payout
--- may prove true, and then stands at the vendor's cost.
+-- may prove true, and then stands at the vendor's cost. What a payment by bank reserved at the bank stays so until the payment is over.
 CREATE OR REPLACE FUNCTION check_shillings_freed() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     o orders;
 BEGIN
     SELECT * INTO o FROM orders WHERE id = NEW.object_id AND hold_id = NEW.id AND order_type LIKE 'OFF\_RAMP%';
     IF NOT FOUND THEN
+        IF EXISTS (SELECT FROM order_payouts p WHERE p.id = NEW.object_id AND p.hold_id = NEW.id AND p.status = 'processing') THEN
+            RAISE EXCEPTION 'the bank may be paying order %, so its money stays reserved', NEW.object_id USING ERRCODE = 'KV002';
+        END IF;
         RETURN NULL; -- the crypto of an order, the money of a bank payout, or the reservation that a sale had before its price changed
     END IF;
     IF NEW.amount < OLD.amount THEN
