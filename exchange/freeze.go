@@ -13,6 +13,9 @@ var ErrFrozen = errors.New("outgoing payments are frozen")
 // ErrInactive is the cause of a refusal to let money leave for a party that is switched off.
 var ErrInactive = errors.New("a party is switched off")
 
+// ErrUnread is the cause of a refusal to give a payment up that may have moved money which the deposit watch has not read yet.
+var ErrUnread = errors.New("the watch has not read what the payment may have moved")
+
 // MaxFreezeReason bounds the reason of a freeze, in characters.
 const MaxFreezeReason = 500
 

@@ -35,7 +35,11 @@ func (t unitTx) hold(ctx context.Context, paymentID uuid.UUID) (exchange.Signing
 	return hold, err
 }
 
-// mayGiveUp refuses to end a payment whose money may have left anyway. The database refuses it too.
+const readGivingUp = `SELECT giving_up_waits($1)`
+
+// mayGiveUp refuses to end a payment whose money may have left anyway. CodeStateConflict while that is for an officer to settle;
+// CodeUnavailable with the cause exchange.ErrUnread while it is not known yet, so that a repeated call succeeds later. Of a payment that was
+// never signed it is known at once. The database refuses it too.
 func (t unitTx) mayGiveUp(ctx context.Context, paymentID uuid.UUID) error {
 	hold, err := t.hold(ctx, paymentID)
 	if err != nil {
@@ -46,7 +50,18 @@ func (t unitTx) mayGiveUp(ctx context.Context, paymentID uuid.UUID) error {
 		return exchange.Errorf(exchange.CodeStateConflict, "Money that left the wallet may be this payment (%s). An officer has to settle that before the payment can be given up.", hold)
 	case exchange.HoldNone, exchange.HoldForeign, exchange.HoldInactive, exchange.HoldFrozen, exchange.HoldPutBack, exchange.HoldWatch: // nothing of the payment itself
 	}
-	return nil
+	var waits string
+	if err := t.Get(ctx, &waits, readGivingUp, paymentID); err != nil || waits == "" {
+		return err
+	}
+	return exchange.Wrap(exchange.CodeUnavailable, exchange.ErrUnread, "%s", unread[waits])
+}
+
+// unread says what the giving up of a payment waits for, by the answers of giving_up_waits.
+var unread = map[string]string{
+	"put_back": "The database was put back from a backup, so the payment may have been made. It is given up when two officers have released the database.",
+	"watch":    "The deposit watch was away and has not read the network's blocks again, so the payment may have been made. It is given up when the watch has caught up.",
+	"unread":   "A node says that a transaction of the payment failed. It is given up when the deposit watch has read all of the network's blocks that could have that transaction.",
 }
 
 const readSigningState = `

@@ -163,6 +163,7 @@ func TestPaymentsThatMovedSomethingElse(t *testing.T) {
 		}
 	}
 	settled(t, s, q)
+	outlived(t, s)
 	if _, _, err := s.RefundOrder(ctx, o.ID, "it went to nobody", storetest.By); err != nil {
 		t.Errorf("after it was settled: %v", err)
 	}
@@ -190,6 +191,7 @@ func TestTransfersThatMovedSomethingElse(t *testing.T) {
 	_, err = s.GiveUpTransfer(ctx, f.ID, storetest.By)
 	wantFault(t, err, exchange.CodeStateConflict)
 	settled(t, s, alarmOf(t, s, exchange.QuarantineUnexpected))
+	outlived(t, s)
 	if _, err := s.GiveUpTransfer(ctx, f.ID, storetest.By); err != nil {
 		t.Errorf("after it was settled: %v", err)
 	}
@@ -265,6 +267,7 @@ func TestRevertedTransactionsRaiseNoAlarm(t *testing.T) {
 	if open, err := s.OpenQuarantine(t.Context(), exchange.Tron); err != nil || len(open) != 0 {
 		t.Errorf("the alarms are %+v, %v", open, err)
 	}
+	outlived(t, s)
 	if _, _, err := s.RefundOrder(t.Context(), o.ID, "it reverted", storetest.By); err != nil {
 		t.Error(err)
 	}

@@ -154,6 +154,11 @@ func TestAddressesThatAreNotCorrected(t *testing.T) {
 	if _, err := s.RecordFinal(ctx, tx.ID, false, 9, "bb", trx("2"), "REVERT"); err != nil {
 		t.Fatal(err)
 	}
+	wantUnread(t, s, p, func() error {
+		_, err := s.ConfirmChange(ctx, first.ID, "", two)
+		return err
+	})
+	outlived(t, s)
 	if _, err := s.ConfirmChange(ctx, first.ID, "", two); err != nil {
 		t.Fatal(err)
 	}

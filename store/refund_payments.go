@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/google/uuid"
 
@@ -288,8 +289,8 @@ func (t unitTx) stopCryptoRefund(ctx context.Context, o exchange.Order, f exchan
 		_, err = t.Exec(ctx, claimDetail, f.ID, t.s.now())
 	case exchange.RefundProcessing:
 		err = t.cancelRefundPayment(ctx, f, flow)
-		if exchange.CodeOf(err) == exchange.CodeStateConflict {
-			return nil
+		if exchange.CodeOf(err) == exchange.CodeStateConflict || errors.Is(err, exchange.ErrUnread) {
+			return nil // nothing of it is signed before the payout is known to have paid nothing (refund_fault)
 		}
 		if err == nil {
 			_, err = t.reviewRefund(ctx, o, f, claim)

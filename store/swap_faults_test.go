@@ -279,6 +279,7 @@ func TestSwapsLeaveTheSumsWhenNothingLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts("parked", "1500")
+	outlived(t, b.s)
 	if _, err := b.s.GiveUpSwap(ctx, failed.ID, b.boss); err != nil {
 		t.Fatal(err)
 	}

@@ -300,6 +300,11 @@ func TestSwapsWhoseFirstLegFails(t *testing.T) {
 	if _, err := b.s.RecordFinal(ctx, tx.ID, false, 9, "block", trx("2"), "REVERT"); err != nil {
 		t.Fatal(err)
 	}
+	wantUnread(t, b.s, p, func() error {
+		_, err := b.s.GiveUpSwap(ctx, o.ID, b.boss)
+		return err
+	})
+	outlived(t, b.s)
 	twice(t, sameSwap, func() (exchange.Swap, error) { return b.s.GiveUpSwap(ctx, o.ID, b.boss) })
 	b.is(t, o, exchange.SwapFailed, exchange.DetailGivenUp)
 	b.wants(t, [2]string{"1000", "0"}, [2]string{"0", "0"}, [2]string{"0", "0"}, [2]string{"500", "0"})

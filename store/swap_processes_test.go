@@ -144,6 +144,7 @@ func TestEachProcessDoesItsPartOfOtherSwaps(t *testing.T) {
 	done(t, "the flows collect", err)
 	_, err = p.chain.RecordFinal(ctx, p.signed(t, out.PaymentID).ID, false, 200, "a-200", trx("1"), "REVERT")
 	done(t, "the chain's worker sees it fail", err)
+	outlived(t, p.s)
 	_, err = p.flows.GiveUpSwap(ctx, failed.ID, p.boss)
 	done(t, "the flows give up", err)
 	out, err = p.flows.PayOutSwap(ctx, again.ID)

@@ -385,6 +385,7 @@ func TestGivingTransfersUp(t *testing.T) {
 	if _, err := s.RecordFinal(ctx, a.ID, false, 9, "block", trx("2"), "REVERT"); err != nil {
 		t.Fatal(err)
 	}
+	outlived(t, s)
 	gone := twice(t, sameTransfer, func() (exchange.Transfer, error) { return s.GiveUpTransfer(ctx, signed.ID, admin) })
 	if gone.Status != exchange.TransferFailed {
 		t.Errorf("given up: %s", gone.Status)

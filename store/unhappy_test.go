@@ -169,6 +169,7 @@ func TestRefundOfAnOrderThatCanNotBeDelivered(t *testing.T) {
 	if parked.Status != exchange.ChainParked || parked.Detail != "OUT_OF_ENERGY" {
 		t.Errorf("parked %+v", parked)
 	}
+	outlived(t, s)
 	refund := twice(t, sameRefund, func() (exchange.Refund, error) {
 		_, r, err := s.RefundOrder(ctx, o.ID, "nothing works", officer)
 		return r, err

@@ -186,7 +186,10 @@ func (b *cryptoRefund) parked(ctx workflow.Context, r Reason, cause error) (deci
 // address sets the refund's address as the operator asked. A command without an address only makes the flow check again.
 func (b *cryptoRefund) address(ctx workflow.Context, proof activities.Proof) {
 	in := activities.AddressRefundInput{RefundID: b.refundID, Proof: proof}
-	if err := b.learn(step(ctx, database, "Set the refund's address", chainRefunds.AddressRefund, in)); err != nil {
+	err := b.commands.carryOut(ctx, func(k kind) error {
+		return b.learn(step(ctx, k, "Set the refund's address", chainRefunds.AddressRefund, in))
+	})
+	if err != nil {
 		workflow.GetLogger(ctx).Warn("no refund address was set", "error", err)
 	}
 }

@@ -24,6 +24,7 @@ type faultyStore struct {
 	lost      func(call string) error     // called after it
 	hold      func() exchange.SigningHold // replaces the store's own answer unless it is nil
 	reads     bool                        // the watch reads a block when it looks
+	watch     func()                      // has the watch read on, as it does every few seconds
 	breaker   *exchange.Breaker           // likewise
 	waited    int                         // how often a payment was shown to wait for the watch
 	wasParked []string                    // flows with the reasons that they were listed with
@@ -126,7 +127,13 @@ func (s *faultyStore) CompleteOrder(ctx context.Context, id uuid.UUID) (exchange
 }
 
 func (s *faultyStore) RefundOrder(ctx context.Context, id uuid.UUID, reason string, by exchange.Principal) (exchange.Order, exchange.Refund, error) {
+	s.watch()
 	return results(s, "RefundOrder", func() (exchange.Order, exchange.Refund, error) { return s.Store.RefundOrder(ctx, id, reason, by) })
+}
+
+func (s *faultyStore) GiveUpSwap(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.Swap, error) {
+	s.watch()
+	return result(s, "GiveUpSwap", func() (exchange.Swap, error) { return s.Store.GiveUpSwap(ctx, id, by) })
 }
 
 func (s *faultyStore) UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error) {

@@ -85,7 +85,8 @@ func (f *feeSweep) decided(ctx workflow.Context, payment uuid.UUID, d decision) 
 		return
 	}
 	in := activities.GiveUpFeeSweepInput{SweepID: f.sweep, Proof: d.proof}
-	if err := do(ctx, database, "Leave the fees where they are", sweeps.GiveUpFeeSweep, in); err != nil {
+	err := f.commands.carryOut(ctx, func(k kind) error { return do(ctx, k, "Leave the fees where they are", sweeps.GiveUpFeeSweep, in) })
+	if err != nil {
 		workflow.GetLogger(ctx).Error("the fee sweep could not be given up", "error", err)
 	}
 }

@@ -44,7 +44,9 @@ func (f *offRamp) untilFunded(ctx workflow.Context, ready func() bool) {
 // is answered when the order is closed.
 func (f *offRamp) giveFundingUp(ctx workflow.Context, asked activities.Behalf) {
 	in := activities.CancelFundingInput{OrderID: f.order.OrderID, Behalf: asked}
-	err := do(ctx, database, "Cancel the payment from the customer's wallet", sweeps.CancelFunding, in)
+	err := f.commands.carryOut(ctx, func(k kind) error {
+		return do(ctx, k, "Cancel the payment from the customer's wallet", sweeps.CancelFunding, in)
+	})
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("the payment from the customer's wallet could not be cancelled", "error", err)
 		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The crypto is on its way, so the order can't be cancelled any more."))

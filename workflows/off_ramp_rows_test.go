@@ -72,6 +72,7 @@ func (s *faultyStore) ApproveFeeSweep(ctx context.Context, id uuid.UUID) (exchan
 }
 
 func (s *faultyStore) GiveUpFeeSweep(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.FeeSweep, error) {
+	s.watch()
 	return result(s, "GiveUpFeeSweep", func() (exchange.FeeSweep, error) { return s.Store.GiveUpFeeSweep(ctx, id, by) })
 }
 
@@ -80,6 +81,7 @@ func (s *faultyStore) OpenScheduledFeeSweeps(ctx context.Context, n exchange.Net
 }
 
 func (s *faultyStore) CancelFunding(ctx context.Context, order uuid.UUID, by exchange.Principal) error {
+	s.watch()
 	return s.around("CancelFunding", func() error { return s.Store.CancelFunding(ctx, order, by) })
 }
 

@@ -143,7 +143,11 @@ func (f *onRamp) stuck(ctx workflow.Context, r Reason) bool {
 // refund cancels the crypto payout by an operator's command and opens the refund.
 func (f *onRamp) refund(ctx workflow.Context, proof activities.Proof) error {
 	in := activities.RefundOrderInput{OrderID: f.order.OrderID, Proof: proof}
-	opened, err := step(ctx, database, "Open the refund", orders.RefundOrder, in)
+	var opened activities.RefundOpened
+	err := f.commands.carryOut(ctx, func(k kind) (err error) {
+		opened, err = step(ctx, k, "Open the refund", orders.RefundOrder, in)
+		return err
+	})
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the refund could not be opened", "error", err)
 		return err

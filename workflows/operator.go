@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/temporal"
@@ -227,6 +228,25 @@ func attended[R any](ctx workflow.Context, d *commands, run func(workflow.Contex
 		d.unpark(ctx, WaitsForNothing)
 	}
 	return result, err
+}
+
+// decisionPause is for how long a decision is first tried that waits for the deposit watch.
+const decisionPause = 15 * time.Second
+
+// carryOut carries out an operator's decision to give a payment up. While it is not known yet what the payment has moved, the store
+// refuses (CodeUnavailable): the flow keeps the decision, tries again, and the details say what it waits for.
+func (d *commands) carryOut(ctx workflow.Context, try func(kind) error) error {
+	began := workflow.Now(ctx)
+	for {
+		err := try(database.within(slower(ctx, decisionPause, began)))
+		if err == nil || !passing(err) {
+			return err
+		}
+		c := card{title: "The decision is kept and carried out later"}
+		c.add("About", d.about.about)
+		c.add("Waits for", words(err))
+		d.describe(ctx, c)
+	}
 }
 
 // hasDecision reports whether an operator has sent a command that was accepted.

@@ -371,7 +371,11 @@ func (f *swap) tryAgain(ctx workflow.Context, l leg, proof activities.Proof) {
 // giveUp ends a swap whose first leg can't be carried out, by an operator's command. While a transaction may move the money the store
 // refuses, and the flow goes on with the state of the row.
 func (f *swap) giveUp(ctx workflow.Context, proof activities.Proof) {
-	s, err := step(ctx, database, "Give the swap up", swaps.GiveUpSwap, activities.SwapCommandInput{SwapID: f.swapID, Proof: proof})
+	var s activities.SwapState
+	err := f.commands.carryOut(ctx, func(k kind) (err error) {
+		s, err = step(ctx, k, "Give the swap up", swaps.GiveUpSwap, activities.SwapCommandInput{SwapID: f.swapID, Proof: proof})
+		return err
+	})
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the swap could not be given up", "error", err)
 		f.look(ctx)

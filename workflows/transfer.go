@@ -202,7 +202,11 @@ func (f *transfer) giveUp(ctx workflow.Context, proof activities.Proof) {
 		return
 	}
 	in := activities.GiveUpTransferInput{TransferID: f.row.TransferID, Proof: proof}
-	s, err := step(ctx, database, "Return the money", transfers.GiveUpTransfer, in)
+	var s activities.TransferState
+	err := f.commands.carryOut(ctx, func(k kind) (err error) {
+		s, err = step(ctx, k, "Return the money", transfers.GiveUpTransfer, in)
+		return err
+	})
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the transfer's money could not be returned", "error", err)
 		f.refresh(ctx)

@@ -59,6 +59,7 @@ func (r transferRows) LapseTransfer(ctx context.Context, id uuid.UUID) (exchange
 }
 
 func (r transferRows) GiveUpTransfer(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.Transfer, error) {
+	r.w.store.watch()
 	return r.around("GiveUpTransfer", func() (exchange.Transfer, error) { return r.w.store.GiveUpTransfer(ctx, id, by) })
 }
 

@@ -262,6 +262,20 @@ func payingPassages() []passage {
 			people:  func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) }, check: answered(activities.VerbRefund, ""),
 		},
 		{
+			name: "failed on the chain, the money goes back when that is read", outcomes: []outcome{{reverts: true}}, status: exchange.TransferFailed, detail: exchange.DetailGivenUp,
+			reasons: []workflows.Reason{workflows.ReasonPayoutFailed},
+			people: func(w *transferHarness) {
+				w.unread = 3 * time.Hour
+				w.at(whenParked, func() { w.order(activities.VerbRefund) })
+				w.at(2*time.Hour, func() {
+					if f := w.row(); f.Over() {
+						w.t.Errorf("the transfer is %s before the watch has read the chain", f.Status)
+					}
+				})
+			},
+			check: answered(activities.VerbRefund, ""),
+		},
+		{
 			name: "to an invalid address, the money goes back", outcomes: []outcome{{refused: chain.ReasonAddress}}, status: exchange.TransferFailed,
 			detail: exchange.DetailGivenUp, reasons: []workflows.Reason{workflows.ReasonPayoutAddress},
 			people: func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) }, check: answered(activities.VerbRefund, ""),
