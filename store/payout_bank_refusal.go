@@ -67,7 +67,7 @@ func (t unitTx) refusable(ctx context.Context, o exchange.Order, p exchange.Orde
 	return s, t.All(ctx, &s.References, referencesSaid, o.ID)
 }
 
-// ProposeBankPayoutRefusal proposes to end the payment of an order by bank that the bank refused, or that nobody will make. When a second
+// ProposeBankPayoutRefusal proposes to end the payment of an order by bank that the bank refused, or that will not be made. When a second
 // officer confirms it, its money at the bank is free, and the order may be paid again or give its crypto back. A repeated proposal by the same
 // officer returns the waiting one. CodeConflict when another officer has confirmed the payment, or a statement shows it; CodeStateConflict when
 // the order waits for no payment by bank; CodeForbidden for a party of the order.

@@ -122,7 +122,7 @@ func TestARefusalIsOfOnePayment(t *testing.T) {
 }
 
 // An officer's word that the bank paid stands against the refusal, also when the officer is switched off: it counts no more then, and the two
-// who end the payment see its reference. Nobody hides it by naming another one.
+// who end the payment see its reference. Naming another one does not hide it.
 func TestWordsOfWhoIsSwitchedOffAreSeen(t *testing.T) {
 	t.Parallel()
 	x := banking(t)
@@ -232,7 +232,7 @@ func TestTheDatabaseRefusesToEndABankPayment(t *testing.T) {
 		return `UPDATE control_changes SET status = 'confirmed', decided_by = '` + officer.ID.String() + `', decided_at = now() WHERE status = 'pending' AND change ->> 'note' IS NULL`
 	}
 	forged := map[string][]string{
-		"agreed by nobody":         nil,
+		"agreed by no one":         nil,
 		"proposed only":            {agreed("p.id", "p.hold_id")},
 		"by one":                   {agreed("p.id", "p.hold_id"), by(three)},
 		"of another order":         {agreed("gen_random_uuid()", "p.hold_id"), by(two)},

@@ -51,6 +51,9 @@ func TestFreezeHoldsPurchases(t *testing.T) {
 	})
 	w.run(t)
 	delivered(t, w)
+	if all := w.signs.carried; len(all) != 1 || !all[0].Since.IsZero() { // the time of its delivery begins after the freeze
+		t.Errorf("the payment was carried out by %+v", all)
+	}
 	w.resumed(t, workflows.OnRampID(w.request.ID))
 	w.sound(t)
 }

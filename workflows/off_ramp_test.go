@@ -249,6 +249,23 @@ func payingOut() []sell {
 			},
 		},
 		{
+			name: "a payout about which nothing is heard, while another step is parked", status: sold, detail: none,
+			parked: []workflows.Reason{workflows.ReasonStepFailed},
+			set: func(w *saleHarness) {
+				w.payouts(payer{code: "0", after: 8 * min})
+				w.deposit(min, 1, crypto("10"))
+				w.at(3*min, w.comes(2, exchange.DepositSeen, crypto("10"), true))
+				w.store.fault = w.during(3*min, time.Hour, errBug, "ChainDeposit")
+				w.at(30*min, func() {
+					if child := workflows.MomoPayoutID(exchange.OrderObject(w.request.ID)); !slices.Contains(w.signs.started, child) {
+						w.t.Errorf("%s does not run: %v", child, w.signs.started)
+					}
+				})
+				w.at(2*time.Hour, w.tell("retry"))
+				w.at(3*time.Hour, w.comes(2, exchange.DepositFinal, crypto("10"), true))
+			},
+		},
+		{
 			name: "busy for ever, given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonMomoRefused}, check: tried(1, 2, 3, 4),
 			set: func(w *saleHarness) {

@@ -34,6 +34,7 @@ type signs struct {
 	steps   map[string]map[string]int      // a flow's requests to the server, by flow and kind
 	parks   []func(flow, reason string)    // called with every reason that a flow is parked with
 	payouts []activities.SubmitPayoutInput // of flows that owe them, in order
+	carried []workflows.CryptoPayoutInput  // of children that were started for chain payments
 	started []string                       // ids of children that were started
 	passed  []string                       // signals to other flows
 }
@@ -108,6 +109,11 @@ func (o *signsOutbound) ExecuteChildWorkflow(ctx workflow.Context, flow string, 
 	o.signs.step(ctx, "child")
 	o.signs.mu.Lock()
 	o.signs.started = append(o.signs.started, workflow.GetChildWorkflowOptions(ctx).WorkflowID)
+	for _, arg := range args {
+		if in, ok := arg.(workflows.CryptoPayoutInput); ok {
+			o.signs.carried = append(o.signs.carried, in)
+		}
+	}
 	o.signs.mu.Unlock()
 	return o.Next.ExecuteChildWorkflow(ctx, flow, args...)
 }

@@ -17,6 +17,9 @@ import (
 	"kivuko/workflows"
 )
 
+// seller is where the crypto of sales comes from.
+const seller = "Tseller000000000000000000000000000"
+
 // paidFor10 is the price of a sale of 10 USDT at 129.355, rounded down to whole shillings.
 const paidFor10 = 1293
 
@@ -107,7 +110,7 @@ func (w *harness) comes(env *testsuite.TestWorkflowEnvironment, r exchange.Order
 	}
 	scan := exchange.BlockScan{
 		Network: exchange.Tron, Block: exchange.ChainBlock{Number: w.block, ID: id(w.block), Parent: id(w.block - 1), Time: w.now()},
-		Movements: []exchange.ChainMovement{{TxID: "deposit-" + r.ID.String(), From: "TSeller", To: w.order(r.ID).EscrowAddress, Amount: r.Crypto}},
+		Movements: []exchange.ChainMovement{{TxID: "deposit-" + r.ID.String(), From: seller, To: w.order(r.ID).EscrowAddress, Amount: r.Crypto}},
 		Minimum:   map[money.Asset]money.Amount{money.USDT: money.Must(money.USDT, "0.01")},
 	}
 	if _, err := w.store.RecordFinalBlock(w.t.Context(), scan); err != nil {
@@ -191,6 +194,26 @@ func TestCatalogue12_NoSourceReportsThePayoutOfASale(t *testing.T) {
 		w.sold(o)
 		w.parked(workflows.MomoPayoutID(exchange.OrderObject(r.ID)), workflows.ReasonMomoUnknown)
 	})
+}
+
+// A sale that is started again while its payout is open looks at that first, although its sender is on the deny list by now: the payee
+// has the money.
+func TestASaleThatIsStartedAgainLooksAtItsPayoutFirst(t *testing.T) {
+	t.Parallel()
+	w := openSales(t)
+	r := w.sale("69")
+	w.stopAfter = time.Hour
+	w.sell(r)
+	payout := workflows.MomoPayoutID(exchange.OrderObject(r.ID))
+	w.parkedStill(payout, workflows.ReasonMomoUnknown) // and is gone
+	d := exchange.DeniedAddress{ID: storetest.NewID(t), Network: exchange.Tron, Address: seller, Reason: "why"}
+	if _, err := w.store.Deny(t.Context(), d, storetest.PrincipalOf(storetest.User(t, w.store, exchange.RoleAdmin))); err != nil {
+		t.Fatal(err)
+	}
+	w.sold(w.resumes(r, after(2*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
+		w.sendCommand(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
+	})))
+	w.books()
 }
 
 // payoutOf returns the newest attempt to pay a sale out.
