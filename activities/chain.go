@@ -3,9 +3,11 @@ package activities
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
 
 	"kivuko/chain"
 	"kivuko/exchange"
@@ -17,6 +19,7 @@ type ChainStore interface {
 	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
 	LiveAttempts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ChainAttempt, error)
 	Frozen(ctx context.Context) (bool, error)
+	Sighting(ctx context.Context, n exchange.Network, txIDs []string) (exchange.TxSighting, error)
 	AttemptAt(ctx context.Context, walletID uuid.UUID, nonce uint64) (exchange.ChainAttempt, bool, error)
 	ApproveTopUp(ctx context.Context, paymentID uuid.UUID, amount money.Amount, limit int) (exchange.ChainPayment, error)
 	RecordBroadcast(ctx context.Context, attemptID uuid.UUID, code string, accepted bool) (exchange.ChainPayment, error)
@@ -63,6 +66,10 @@ const (
 // maxOutOfGas is how many transactions of a payment may fail for lack of gas before it is parked. Each costs at most its fee limit.
 const maxOutOfGas = 3
 
+// askEvery is how often a node is asked about a transaction that the deposit watch has not read, although it keeps up with the network: in
+// one of so many checks. The watch reads movements, and so no transaction that failed, and offers none again.
+const askEvery = 5
+
 // DeliverInput names a payment to deliver.
 type DeliverInput struct {
 	PaymentID uuid.UUID `json:"payment_id"`
@@ -86,7 +93,8 @@ type Delivery struct {
 
 // DeliverPayment advances the payment's pending transaction and returns when it has ended; until then it returns NotYet. It
 // broadcasts the same bytes as often as needed; chain.Judge decides from facts alone what may be done with them. Of several
-// transactions with one nonce, the one that is included in a block counts.
+// transactions with one nonce, the one that is included in a block counts. Nodes are asked when the deposit watch, which reads each block
+// anyway, leaves something to ask.
 func (c *Chain) DeliverPayment(ctx context.Context, in DeliverInput) (Delivery, error) {
 	ctx, stop := heartbeat(ctx) // a check usually ends before the first heartbeat, which would cost the server a write
 	defer stop()
@@ -139,6 +147,9 @@ func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exc
 			return Delivery{}, err
 		}
 	}
+	if err := c.hear(ctx, live, in); err != nil {
+		return Delivery{}, err
+	}
 	var first chain.Facts // about the leader
 	dead := 0
 	for i, a := range live {
@@ -168,6 +179,38 @@ func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exc
 		return Delivery{End: DeliveryExpired, TxID: leader.TxID}, err
 	}
 	return c.outside(ctx, leader, first, in)
+}
+
+// hear learns from the deposit watch whether a node has to be asked already, and returns NotYet if not. While the watch is silent or
+// behind, each check asks.
+func (c *Chain) hear(ctx context.Context, live []exchange.ChainAttempt, in DeliverInput) error {
+	ids := make([]string, len(live))
+	for i, a := range live {
+		ids[i] = a.TxID
+	}
+	s, err := c.Store.Sighting(ctx, c.Client.Network(), ids)
+	if err != nil || !s.Current || s.Settled {
+		return err
+	}
+	i := slices.Index(ids, s.TxID)
+	switch {
+	case i < 0 && (live[0].Status == exchange.TxIncluded || activity.GetInfo(ctx).Attempt%askEvery == 0):
+		return nil // its block was undone, or it may be lost
+	case i < 0:
+		return NotYet("The deposit watch has read the transaction in no block yet.", c.Poll)
+	case in.Arrival && in.Arrived != s.Block.ID:
+		return nil // whoever waits for the gas waits for this answer
+	}
+	if !live[i].In(s.Block.ID) {
+		if _, err := c.Store.RecordIncluded(ctx, live[i].ID, s.Block.Number, s.Block.ID); err != nil {
+			return err
+		}
+	}
+	head := chain.Head{Final: chain.Block{Number: s.Final.Number, Time: s.Final.Time}, Latest: chain.Block{Number: s.Newest.Number, Time: s.Newest.Time}}
+	if wait := c.untilFinal(chain.Location{Block: chain.Block{Number: s.Block.Number}, Head: head}); wait > 2*c.Poll {
+		return NotYet("The transaction is in a block that is not final yet.", wait)
+	}
+	return nil // the node may know before the watch that it is final
 }
 
 // look gathers the facts about one transaction.
@@ -218,7 +261,7 @@ func (c *Chain) failed(ctx context.Context, a exchange.ChainAttempt, l chain.Loc
 // is reported before.
 func (c *Chain) included(ctx context.Context, a exchange.ChainAttempt, f chain.Facts, in DeliverInput) (Delivery, error) {
 	l := f.Location
-	if a.Status != exchange.TxIncluded || a.BlockID != l.Block.ID {
+	if !a.In(l.Block.ID) {
 		if _, err := c.Store.RecordIncluded(ctx, a.ID, l.Block.Number, l.Block.ID); err != nil {
 			return Delivery{}, err
 		}

@@ -23,6 +23,11 @@ type chainRows struct {
 	topUp    error
 	recorded []string
 	frozen   bool
+	sighting exchange.TxSighting
+}
+
+func (r *chainRows) Sighting(context.Context, exchange.Network, []string) (exchange.TxSighting, error) {
+	return r.sighting, nil
 }
 
 func (r *chainRows) Frozen(context.Context) (bool, error) { return r.frozen, nil }

@@ -109,6 +109,16 @@ type DepositCursor struct {
 	UpdatedAt time.Time
 }
 
+// TxSighting is what the deposit watch of a network has read of transactions, of which at most one can be in a block.
+type TxSighting struct {
+	Current bool       // the watch keeps up with the network; if not, it says nothing about what it has not read
+	Final   ChainBlock // the newest final block that it has read
+	Newest  ChainBlock // the newest block that it has read
+	TxID    string     // the transaction that Block has and that moved something; empty for none
+	Block   ChainBlock // only its number and id
+	Settled bool       // Block is final
+}
+
 // ChainDeposit is a movement into or out of a wallet of ours.
 type ChainDeposit struct {
 	ID           uuid.UUID

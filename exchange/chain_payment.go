@@ -249,6 +249,9 @@ type ChainAttempt struct {
 // Alive reports whether the transaction may still move money.
 func (a ChainAttempt) Alive() bool { return a.Leads() || a.Status == TxReplaced }
 
+// In reports whether it is recorded in the block with the given id.
+func (a ChainAttempt) In(blockID string) bool { return a.Status == TxIncluded && a.BlockID == blockID }
+
 // Leads reports whether it is the live transaction of its payment that is broadcast or in a block.
 func (a ChainAttempt) Leads() bool {
 	return a.Status == TxSigned || a.Status == TxBroadcast || a.Status == TxIncluded
