@@ -20,7 +20,7 @@ type part struct {
 // before anything else is started.
 func parts() []part {
 	return []part{
-		{"suites", false, suitesOf(storeSuite, apiSuite)},
+		{"suites", false, suitesOf(storeSuite, apiSuite, uploadSuite)},
 		{"deposits", false, suitesOf(depositSuite)},
 		{"sending", false, suitesOf(sendingSuite)},
 		{"history", true, func(ctx context.Context, w *harness, t *table) error { return w.histories(ctx, t) }},

@@ -22,7 +22,8 @@ type suite struct{ module, dir, bench, times string }
 
 var (
 	storeSuite   = suite{".", "./store", "HotAccount|Search|Sales", "1x"}
-	apiSuite     = suite{".", "./api", ".", "20x"}
+	apiSuite     = suite{".", "./api", "GetOrder", "20x"}
+	uploadSuite  = suite{".", "./api", "Upload", "5x"} // of one user, who may not upload without end
 	depositSuite = suite{".", "./store", "Deposits", "1x"}
 	sendingSuite = suite{"dev", "./conformance", "Sending", "1x"}
 )

@@ -48,7 +48,7 @@ func (w *harness) saleForm(ctx context.Context, d *action) (map[string]any, erro
 		return in, nil // the customer's own phone and refund address apply
 	}
 	if d.step.Inside {
-		in["wallet_id"] = w.wallets[d.node.Network]
+		in["wallet_id"] = w.wallets[purse{d.email, d.node.Network}].ID
 	} else {
 		back, err := demo.Stranger(d.node.Network)
 		if err != nil {

@@ -54,6 +54,12 @@ type Options struct {
 	Only    Kind // of all actions; empty: of all kinds
 }
 
+// purse names the wallet of a user on a network.
+type purse struct {
+	email   string
+	network exchange.Network
+}
+
 // harness is the running stack and the clients that use and check it.
 type harness struct {
 	Options
@@ -66,9 +72,8 @@ type harness struct {
 	temporary string
 
 	seed    demo.Stack
-	vendor  uuid.UUID                      // opens the orders of merchants
-	seller  uuid.UUID                      // whose wallets those are
-	wallets map[exchange.Network]uuid.UUID // custodial wallets that pay sales
+	vendor  uuid.UUID                 // opens the orders of merchants
+	wallets map[purse]exchange.Wallet // custodial wallets that pay sales and swaps
 
 	mu      sync.Mutex
 	logins  map[string]*client.Client
@@ -80,7 +85,7 @@ type harness struct {
 func open(ctx context.Context, o Options) (_ *harness, err error) {
 	w := &harness{
 		Options: o, logins: map[string]*client.Client{}, since: map[string]time.Time{}, actions: map[uuid.UUID]action{},
-		wallets: map[exchange.Network]uuid.UUID{},
+		wallets: map[purse]exchange.Wallet{},
 	}
 	if err := w.house(); err != nil {
 		return nil, err

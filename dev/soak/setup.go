@@ -109,18 +109,34 @@ func (w *harness) priced(ctx context.Context) error {
 	})
 }
 
-// stocked sends crypto to the wallet of the customer who sells, and coins for fees where the sender pays them.
+// swappers are the customers who swap: in a plan of swaps alone all three, because an owner may have so many open.
+func (w *harness) swappers() []string {
+	if w.Only == Swap {
+		return []string{demo.SecondEmail, demo.CustomerEmail, demo.ThirdEmail}
+	}
+	return []string{demo.SecondEmail}
+}
+
+// stocked sends crypto to the wallets of the customers who sell and swap, and coins for fees where the sender pays them.
 func (w *harness) stocked(ctx context.Context, n demo.Node) error {
-	seller, err := w.store.UserByEmail(ctx, demo.SecondEmail)
-	if err != nil {
-		return err
+	for _, email := range w.swappers() {
+		owner, err := w.store.UserByEmail(ctx, email)
+		if err != nil {
+			return err
+		}
+		wallet, err := w.store.DefaultWallet(ctx, owner.ID, n.Network)
+		if err != nil {
+			return err
+		}
+		w.wallets[purse{email, n.Network}] = wallet
+		if err := w.endow(ctx, n, wallet); err != nil {
+			return err
+		}
 	}
-	w.seller = seller.ID
-	wallet, err := w.store.DefaultWallet(ctx, seller.ID, n.Network)
-	if err != nil {
-		return err
-	}
-	w.wallets[n.Network] = wallet.ID
+	return nil
+}
+
+func (w *harness) endow(ctx context.Context, n demo.Node, wallet exchange.Wallet) error {
 	brings := []money.Amount{money.Must(money.USDT, inHand), money.Must(money.USDC, inHand)}
 	switch n.Network {
 	case exchange.Tron:
@@ -132,6 +148,8 @@ func (w *harness) stocked(ctx context.Context, n demo.Node) error {
 		if err := n.Fund(ctx, wallet.Address, m); err != nil {
 			return err
 		}
+	}
+	for _, m := range brings {
 		if err := demo.Booked(ctx, w.store, wallet, m); err != nil {
 			return err
 		}

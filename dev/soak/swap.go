@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"kivuko/dev/client"
-	"kivuko/dev/demo"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -33,14 +33,21 @@ type leg struct {
 	got  []money.Amount
 }
 
-// swap changes USDT for USDC, or back, in the wallet of the customer who sells. A limit of open swaps passes: it is asked for again.
+// inLine is how long a swap may be asked for again while its owner has too many open, or the house too little.
+const inLine = 15 * time.Minute
+
+// swap changes USDT for USDC, or back, in the wallet of a customer. A limit of open swaps passes, and so does a shortage of the house,
+// which swaps the other way fill again: it is asked for again.
 func (w *harness) swap(ctx context.Context, d *action) error {
-	d.email = demo.SecondEmail
-	in := map[string]any{"wallet_id": w.wallets[d.node.Network], "from_asset": money.USDT, "to_asset": money.USDC, "amount": d.amount.String(), "amount_side": "from"}
+	all := w.swappers()
+	d.email = all[d.step.Number%len(all)]
+	in := map[string]any{
+		"wallet_id": w.wallets[purse{d.email, d.node.Network}].ID, "from_asset": money.USDT, "to_asset": money.USDC, "amount": d.amount.String(), "amount_side": "from",
+	}
 	if d.step.Inside {
 		in["from_asset"], in["to_asset"] = money.USDC, money.USDT
 	}
-	for {
+	for deadline := time.Now().Add(inLine); ; {
 		var quote, o object
 		key := newKey()
 		err := w.insist(ctx, d.email, func(ctx context.Context, c *client.Client) error {
@@ -51,8 +58,11 @@ func (w *harness) swap(ctx context.Context, d *action) error {
 				return c.Post(ctx, "/api/v1/auth/swaps", key, map[string]any{"quote_id": quote.ID}, &o)
 			})
 		}
-		if p, said := errors.AsType[*client.Problem](err); said && p.Code == string(exchange.CodeExpired) {
-			continue // while something was dead
+		if p, said := errors.AsType[*client.Problem](err); said && passes(p.Code) && time.Now().Before(deadline) {
+			if err := pause(ctx, time.Second); err != nil {
+				return err
+			}
+			continue
 		}
 		d.id = o.ID
 		w.opened(*d)
@@ -60,13 +70,18 @@ func (w *harness) swap(ctx context.Context, d *action) error {
 	}
 }
 
+// passes reports whether a swap that was refused with a code may be opened later.
+func passes(code string) bool {
+	switch exchange.Code(code) { //nolint:exhaustive // all others are final
+	case exchange.CodeExpired, exchange.CodeLimitReached, exchange.CodeInsufficientFunds:
+		return true
+	}
+	return false
+}
+
 // legsOf reads from the chain what the legs of a swap moved at its wallet.
 func (w *harness) legsOf(ctx context.Context, d action, s swapped) ([]leg, error) {
-	wallet, err := w.store.DefaultWallet(ctx, w.seller, d.node.Network)
-	if err != nil {
-		return nil, err
-	}
-	changes, err := d.node.Changes(ctx, wallet.Address)
+	changes, err := d.node.Changes(ctx, w.wallets[purse{d.email, d.node.Network}].Address)
 	if err != nil {
 		return nil, err
 	}
