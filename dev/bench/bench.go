@@ -26,6 +26,7 @@ func parts() []part {
 		{"history", true, func(ctx context.Context, w *harness, t *table) error { return w.histories(ctx, t) }},
 		{"parked", true, func(ctx context.Context, w *harness, t *table) error { return w.parked(ctx, t) }},
 		{"opening", true, func(ctx context.Context, w *harness, t *table) error { return w.opening(ctx, t) }},
+		{"load", true, func(ctx context.Context, w *harness, t *table) error { return w.underLoad(ctx, t) }},
 		{"throughput", true, func(ctx context.Context, w *harness, t *table) error { return w.throughput(ctx, t) }},
 		{"selling", true, func(ctx context.Context, w *harness, t *table) error { return w.selling(ctx, t) }},
 	}

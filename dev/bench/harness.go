@@ -104,7 +104,7 @@ func (w *harness) ready(ctx context.Context, p part) error {
 	}
 	for name, value := range map[string]string{
 		"API_RATE_FACTOR": "100000", "TRON_POLL": finality.String(), "LOG_LEVEL": "warn",
-		"LIMIT_CUSTOMER_ORDERS": "1000000", "LIMIT_PROMPTS_PER_PHONE": "1000000", // one customer opens all orders
+		"LIMIT_CUSTOMER_ORDERS": "1000000", "LIMIT_MERCHANT_TRANSFERS": "1000000", "LIMIT_PROMPTS_PER_PHONE": "1000000", // one customer opens all orders
 		"LIMIT_CUSTOMER_FEES": plentyOfFees, "LIMIT_MERCHANT_FEES": plentyOfFees, "LIMIT_HOUSE_FEES": plentyOfFees,
 	} {
 		w.stack.SetEnvironment(name, value)
