@@ -41,7 +41,7 @@ func (s *Store) Sighting(ctx context.Context, n exchange.Network, txIDs []string
 	}
 	r := rows[0]
 	t := exchange.TxSighting{
-		Current: r.LookedAt.Valid && s.now().Sub(r.LookedAt.Time) <= MaxLookAge && r.FinalHead.Int64-r.FinalNumber <= MaxSigningLag,
+		Current: r.LookedAt.Valid && s.now().Sub(r.LookedAt.Time) <= MaxLookAge && r.FinalNumber >= r.FinalHead.Int64,
 		Final:   exchange.ChainBlock{Number: height(r.FinalNumber), Time: utc(r.FinalTime)},
 		TxID:    r.TxID.String, Block: exchange.ChainBlock{Number: height(r.Block.Int64), ID: r.BlockID.String}, Settled: r.Settled,
 	}

@@ -53,7 +53,7 @@ func TestSightings(t *testing.T) {
 	}
 
 	in.Current = false
-	look(t, s, 103+store.MaxSigningLag, c.now())
+	look(t, s, 103, c.now())
 	want("the watch is behind", in)
 	look(t, s, 102, c.now())
 	c.advance(store.MaxLookAge + time.Second)

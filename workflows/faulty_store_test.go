@@ -81,6 +81,11 @@ func (s *faultyStore) SigningHold(ctx context.Context, payment uuid.UUID) (excha
 	})
 }
 
+// Sighting knows nothing: the watch of these tests reads no block that has a transaction.
+func (s *faultyStore) Sighting(context.Context, exchange.Network, []string) (exchange.TxSighting, error) {
+	return exchange.TxSighting{}, nil
+}
+
 // look records a look of the watch at the chain, and the next block if the watch reads.
 func (s *faultyStore) look(ctx context.Context) error {
 	final := exchange.ChainBlock{Number: watchedTo, ID: "start", Time: s.now()}
