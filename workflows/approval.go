@@ -41,7 +41,7 @@ func (d *approvalHandler[Ack]) open(h *handlers) {
 		h.update(u.update, "An officer's decision, with a token that the API issued for it.", apart(func(ctx workflow.Context, ref ApprovalRef) (Ack, error) {
 			return d.decide(ctx, u.action, exchange.ChannelAPI, ref)
 		}), d.admit)
-		signal(h.ctx, "signal "+u.signal, u.signal, func(ctx workflow.Context, typed OperatorSignal) {
+		signal(d.commands.ears, "signal "+u.signal, u.signal, func(ctx workflow.Context, typed OperatorSignal) {
 			if err := d.listen(ctx, u.action, ApprovalRef{Token: typed.Token}); err != nil {
 				d.commands.refuseSignal(ctx, u.signal, err)
 			}

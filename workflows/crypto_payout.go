@@ -29,8 +29,9 @@ func CryptoPayout(ctx workflow.Context, in CryptoPayoutInput) (CryptoPayoutResul
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	about := "chain payment " + in.PaymentID.String() + " of " + in.about()
 	f := &cryptoPayout{in: in, about: subject{flow: CryptoPayoutID(in.PaymentID), about: about}}
-	workflow.GoNamed(ctx, "signal retry", f.listen)
-	woken(ctx, "gas", SignalGas, func(workflow.Context) { f.arrived = true })
+	hears := listens(ctx)
+	hears.woken("signal retry", SignalRetry, func(workflow.Context) { f.retried = true }) // which only ends a pause
+	hears.woken("gas", SignalGas, func(workflow.Context) { f.arrived = true })
 	return f.run(ctx)
 }
 
@@ -109,14 +110,6 @@ type cryptoPayout struct {
 	gas     *gasTopUp // that the sender waits for; nil for none
 	arrived bool      // a signal came that gas has arrived
 	looks   int       // that are left for gas that has arrived
-}
-
-// listen handles the Web UI's retry signal, which only ends a pause.
-func (f *cryptoPayout) listen(ctx workflow.Context) {
-	for {
-		workflow.GetSignalChannel(ctx, SignalRetry).Receive(ctx, nil)
-		f.retried = true
-	}
 }
 
 func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {

@@ -39,19 +39,19 @@ func (f *flow) reach(ctx workflow.Context, id, about string, objects func() []ac
 		return err
 	}
 	f.commands.about.about = about
-	woken(ctx, "resume", SignalResume, func(workflow.Context) { f.resumed = true })
+	f.commands.ears.woken("resume", SignalResume, func(workflow.Context) { f.resumed = true })
 	return nil
 }
 
 // hearsOfFloat registers the handler of the signal that a payout which waits may be tried again.
-func (f *flow) hearsOfFloat(ctx workflow.Context) {
-	woken(ctx, "float", SignalFloat, func(workflow.Context) { f.floated = true })
+func (f *flow) hearsOfFloat() {
+	f.commands.ears.woken("float", SignalFloat, func(workflow.Context) { f.floated = true })
 }
 
 // hearsOfPayouts registers the handler of callbacks about payouts. The API wakes a flow of its own (LatePayout) besides for one that was
 // settled.
-func (f *flow) hearsOfPayouts(ctx workflow.Context) {
-	signal(ctx, "callbacks", SignalCallback, func(ctx workflow.Context, ref CallbackRef) { f.wakePayout(ctx, ref) })
+func (f *flow) hearsOfPayouts() {
+	signal(f.commands.ears, "callbacks", SignalCallback, func(ctx workflow.Context, ref CallbackRef) { f.wakePayout(ctx, ref) })
 }
 
 // wakePayout hands a callback on to the payout.
@@ -227,23 +227,59 @@ func apartOpen[Out any](handler func(workflow.Context) (Out, error)) func(workfl
 	}
 }
 
-// signal calls received for each signal with the name.
-func signal[T any](ctx workflow.Context, routine, name string, received func(workflow.Context, T)) {
-	workflow.GoNamed(ctx, routine, func(ctx workflow.Context) {
+// ears hear the signals of a flow. While none comes they share one routine, because each routine costs a waiting flow as much memory
+// as ten events of its history.
+type ears struct {
+	ctx      workflow.Context // of the routine, once it runs
+	selector workflow.Selector
+	more     workflow.Channel // says that the selector has another signal to wait for
+}
+
+// listens makes the ears of a flow.
+func listens(ctx workflow.Context) *ears {
+	e := &ears{ctx: ctx, selector: workflow.NewNamedSelector(ctx, "signals"), more: workflow.NewBufferedChannel(ctx, 1)}
+	e.selector.AddReceive(e.more, func(ch workflow.ReceiveChannel, _ bool) { ch.ReceiveAsync(nil) })
+	workflow.GoNamed(ctx, "signals", func(ctx workflow.Context) {
+		e.ctx = ctx
 		for {
-			var sent T
-			workflow.GetSignalChannel(ctx, name).Receive(ctx, &sent)
-			received(ctx, sent)
+			e.selector.Select(ctx)
 		}
+	})
+	return e
+}
+
+// signal calls received for each signal with the name, one after the other. A signal whose argument can't be read is dropped.
+func signal[T any](e *ears, routine, name string, received func(workflow.Context, T)) {
+	e.on(routine, name, func(ch workflow.ReceiveChannel) (func(workflow.Context), bool) {
+		var sent T
+		ok := ch.ReceiveAsync(&sent)
+		return func(ctx workflow.Context) { received(ctx, sent) }, ok
 	})
 }
 
 // woken is signal for signals without an argument.
-func woken(ctx workflow.Context, routine, name string, received func(workflow.Context)) {
-	workflow.GoNamed(ctx, routine, func(ctx workflow.Context) {
-		for {
-			workflow.GetSignalChannel(ctx, name).Receive(ctx, nil)
-			received(ctx)
-		}
+func (e *ears) woken(routine, name string, received func(workflow.Context)) {
+	e.on(routine, name, func(ch workflow.ReceiveChannel) (func(workflow.Context), bool) {
+		return received, ch.ReceiveAsync(nil)
 	})
+}
+
+// on handles what take takes from the channel of a signal, in a routine that ends when nothing is left.
+func (e *ears) on(routine, name string, take func(workflow.ReceiveChannel) (func(workflow.Context), bool)) {
+	var waiting []func(workflow.Context)
+	e.selector.AddReceive(workflow.GetSignalChannel(e.ctx, name), func(ch workflow.ReceiveChannel, _ bool) {
+		handle, ok := take(ch)
+		if !ok {
+			return
+		}
+		if waiting = append(waiting, handle); len(waiting) > 1 {
+			return // the routine is at work on one before
+		}
+		workflow.GoNamed(e.ctx, routine, func(ctx workflow.Context) {
+			for ; len(waiting) > 0; waiting = waiting[1:] {
+				waiting[0](ctx)
+			}
+		})
+	})
+	e.more.SendAsync(true) // the registration of an update's handler lets the routine run, so it may wait already
 }

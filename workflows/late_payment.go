@@ -61,8 +61,8 @@ func (f *latePayment) handlers(ctx workflow.Context) error {
 		}
 		return append(objects, activities.ObjectRef{Type: activities.ObjectOrder, ID: f.in.OrderID})
 	})
-	f.hearsOfFloat(ctx)
-	signal(ctx, "callbacks", SignalCallback, func(_ workflow.Context, ref CallbackRef) { f.callbacks = append(f.callbacks, ref) })
+	f.hearsOfFloat()
+	signal(f.commands.ears, "callbacks", SignalCallback, func(_ workflow.Context, ref CallbackRef) { f.callbacks = append(f.callbacks, ref) })
 	return err
 }
 

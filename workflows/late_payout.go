@@ -81,7 +81,7 @@ func (f *latePayout) handlers(ctx workflow.Context) error {
 		}
 		return objects
 	})
-	woken(ctx, "callbacks", SignalCallback, func(workflow.Context) { f.woken = true })
+	f.commands.ears.woken("callbacks", SignalCallback, func(workflow.Context) { f.woken = true })
 	return err
 }
 

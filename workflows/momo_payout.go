@@ -93,7 +93,7 @@ type momoPayout struct {
 func (f *momoPayout) handlers(ctx workflow.Context) error {
 	about := "payout of " + string(f.in.Object.Type) + " " + f.in.Object.ID.String()
 	err := f.reach(ctx, MomoPayoutID(f.in.Object), about, of(payoutOwner(f.in.Object, f.in.OrderID)))
-	woken(ctx, "callbacks", SignalCallback, func(workflow.Context) { f.woken = true })
+	f.commands.ears.woken("callbacks", SignalCallback, func(workflow.Context) { f.woken = true })
 	return err
 }
 

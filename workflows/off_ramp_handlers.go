@@ -15,9 +15,9 @@ func (f *offRamp) handlers(ctx workflow.Context) error {
 	// Deposits that come while the order waits for its crypto are handled by collect.
 	f.arrived, f.attend = f.surplus, f.applyMovement
 	h := f.ramp.handlers(ctx, offRampForm, exchange.IntendSaleCancel)
-	signal(ctx, "deposits", SignalDeposit, func(_ workflow.Context, ref DepositRef) { f.deposits = append(f.deposits, ref.DepositID) })
-	f.hearsOfPayouts(ctx)
-	woken(ctx, "refund address", SignalRefundAddress, func(workflow.Context) {
+	signal(f.commands.ears, "deposits", SignalDeposit, func(_ workflow.Context, ref DepositRef) { f.deposits = append(f.deposits, ref.DepositID) })
+	f.hearsOfPayouts()
+	f.commands.ears.woken("refund address", SignalRefundAddress, func(workflow.Context) {
 		if f.back != nil {
 			f.back.wake()
 		}

@@ -19,7 +19,7 @@ func (f *onRamp) handlers(ctx workflow.Context) error {
 	f.attend = f.attendCallbacks
 	h := f.ramp.handlers(ctx, onRampForm, exchange.IntendPurchaseCancel)
 	h.update(UpdateRetryPayment, "The customer asks for another prompt.", apart(f.onRetry), f.admitRetry)
-	signal(ctx, "callbacks", SignalCallback, func(_ workflow.Context, ref CallbackRef) { f.callbacks = append(f.callbacks, ref) })
+	signal(f.commands.ears, "callbacks", SignalCallback, func(_ workflow.Context, ref CallbackRef) { f.callbacks = append(f.callbacks, ref) })
 	return h.err
 }
 

@@ -22,6 +22,7 @@ type decision struct {
 // commands receives the operators' commands to a flow, by the API's update "command" or by the Web UI's signals.
 // Neither carries authority: refund and resolve count only with a command that the API wrote, and retry can do no harm.
 type commands struct {
+	*ears
 	about   subject // what the flow is about, for the details
 	objects func() []activities.ObjectRef
 	reason  Reason // empty while the flow is not parked
@@ -36,7 +37,7 @@ type commands struct {
 
 // openCommands registers the handlers. It is called before the first wait.
 func openCommands(ctx workflow.Context, flow string, objects func() []activities.ObjectRef) (*commands, error) {
-	d := &commands{about: subject{flow: flow}, objects: objects}
+	d := &commands{ears: listens(ctx), about: subject{flow: flow}, objects: objects}
 	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateCommand, apart(d.command), workflow.UpdateHandlerOptions{
 		Validator: d.admit, Description: "An operator's retry, refund or resolve, by the id of a command that the API wrote.",
 	})
@@ -44,7 +45,8 @@ func openCommands(ctx workflow.Context, flow string, objects func() []activities
 		return nil, err
 	}
 	for _, name := range []string{SignalRetry, SignalRefund, SignalResolve} {
-		workflow.GoNamed(ctx, "signal "+name, func(ctx workflow.Context) { d.listen(ctx, name) })
+		// A signal without a readable argument gives the zero one.
+		signal(d.ears, "signal "+name, name, func(ctx workflow.Context, typed OperatorSignal) { d.signalled(ctx, name, typed) })
 	}
 	return d, nil
 }
@@ -62,15 +64,10 @@ func (d *commands) command(ctx workflow.Context, ref CommandRef) (Ack, error) {
 	return d.apply(ctx, ref, "")
 }
 
-// listen handles the signals of the Web UI. A refused signal changes only the details, which show why.
-func (d *commands) listen(ctx workflow.Context, name string) {
-	ch := workflow.GetSignalChannel(ctx, name)
-	for {
-		var typed OperatorSignal
-		ch.Receive(ctx, &typed) // a signal without a readable argument gives the zero one
-		if err := d.execute(ctx, name, CommandRef{CommandID: typed.CommandID}); err != nil {
-			d.refuseSignal(ctx, name, err)
-		}
+// signalled handles a signal of the Web UI. A refused one changes only the details, which show why.
+func (d *commands) signalled(ctx workflow.Context, name string, typed OperatorSignal) {
+	if err := d.execute(ctx, name, CommandRef{CommandID: typed.CommandID}); err != nil {
+		d.refuseSignal(ctx, name, err)
 	}
 }
 

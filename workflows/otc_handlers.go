@@ -38,7 +38,7 @@ func (f *otcDeposit) handlers(ctx workflow.Context) error {
 	h.err = f.reach(ctx, OTCDepositID(id), "OTC deposit "+id.String(), of(activities.ObjectOTCDeposit, id))
 	h.update(UpdateOpen, "Answers when the deposit is stored, or refused.", apartOpen(f.onOpen), nil)
 	h.update(UpdateStep, "Carries out a verb on the deposit, as somebody asked.", apart(f.onStep), nil)
-	signal(ctx, "callbacks", SignalCallback, func(_ workflow.Context, ref CallbackRef) { f.paying.callbacks = append(f.paying.callbacks, ref) })
+	signal(f.commands.ears, "callbacks", SignalCallback, func(_ workflow.Context, ref CallbackRef) { f.paying.callbacks = append(f.paying.callbacks, ref) })
 	return h.err
 }
 

@@ -41,8 +41,8 @@ func (f *withdrawal) handlers(ctx workflow.Context) error {
 	f.arrived, f.attend = func() bool { return f.resumed }, f.lookAgain
 	h := &handlers{ctx: ctx}
 	h.err = f.reach(ctx, WithdrawalID(id), "withdrawal "+id.String(), of(activities.ObjectWithdrawal, id))
-	f.hearsOfFloat(ctx)
-	f.hearsOfPayouts(ctx)
+	f.hearsOfFloat()
+	f.hearsOfPayouts()
 	h.update(UpdateOpen, "Answers when the withdrawal is stored, or refused.", apartOpen(f.onOpen), nil)
 	h.update(UpdateStep, "Carries out a verb on the withdrawal, as somebody asked.", apart(f.onStep), nil)
 	(&approvalHandler[WithdrawalAck]{

@@ -34,7 +34,7 @@ func (f *ramp) handlers(ctx workflow.Context, form IDForm, cancels exchange.Inte
 	}
 	h.err = f.reach(ctx, form.of(f.orderID), "order "+f.orderID.String(), of(activities.ObjectOrder, f.orderID))
 	f.mark = f.markOrder
-	f.hearsOfFloat(ctx)
+	f.hearsOfFloat()
 	h.update(UpdateOpen, "Answers when the order is stored, or refused.", apartOpen(f.onOpen), nil)
 	h.update(UpdateCancel, "Cancels the order while nothing was paid.", apart(func(ctx workflow.Context, ref IntentRef) (Ack, error) {
 		return f.onCancel(ctx, ref, cancels)
