@@ -88,6 +88,13 @@ func Run(ctx context.Context, c client.Client, have Activities, o Options) error
 	}
 }
 
+// How many tasks a process asks for at a time. With two, the SDK's default, new flows of a busy queue wait for seconds although the
+// process has room for them.
+const (
+	flowPolls     = 8
+	activityPolls = 4
+)
+
 func build(c client.Client, name string, have []any, o Options, fatal chan<- error) (sdk.Worker, error) {
 	q, ok := o.TemporalConfig.Queues[name]
 	if !ok {
@@ -97,6 +104,8 @@ func build(c client.Client, name string, have []any, o Options, fatal chan<- err
 		MaxConcurrentActivityExecutionSize:      q.ConcurrentActivities,
 		MaxConcurrentLocalActivityExecutionSize: q.ConcurrentLocal,
 		MaxConcurrentWorkflowTaskExecutionSize:  q.ConcurrentFlows,
+		MaxConcurrentWorkflowTaskPollers:        flowPolls,
+		MaxConcurrentActivityTaskPollers:        activityPolls,
 		TaskQueueActivitiesPerSecond:            q.Rate,
 		DisableWorkflowWorker:                   !q.Flows,
 		WorkerStopTimeout:                       stopTimeout,

@@ -20,6 +20,9 @@ const (
 	typeShape = "BareShape" // the same with the on-ramp's update, timer and four queues
 	typePark  = "BarePark"  // waits for a signal
 
+	// As the product's.
+	flowPolls, activityPolls = 8, 4
+
 	bareFlows  = "bare-flows"
 	bareMomo   = "bare-momo"
 	bareChain  = "bare-chain"
@@ -154,7 +157,9 @@ func shape(ctx workflow.Context, s step) error {
 func Serve(ctx context.Context, c client.Client) error {
 	activities := &bareActivities{temporal: c}
 	for _, queue := range []string{bareFlows, bareMomo, bareChain, bareSigner} {
-		w := worker.New(c, queue, worker.Options{DisableWorkflowWorker: queue != bareFlows})
+		w := worker.New(c, queue, worker.Options{
+			DisableWorkflowWorker: queue != bareFlows, MaxConcurrentWorkflowTaskPollers: flowPolls, MaxConcurrentActivityTaskPollers: activityPolls,
+		})
 		if queue == bareFlows {
 			for name, flow := range map[string]any{typeEmpty: empty, typeFlat: flat, typeShape: shape, typePark: park} {
 				w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})

@@ -66,7 +66,7 @@ func (w *harness) underLoad(ctx context.Context, t *table) error {
 
 // crowd has all clients ask one after the other, and one person log in again and again meanwhile.
 func (w *harness) crowd(ctx context.Context, do func(context.Context) error) (took, logins []time.Duration, err error) {
-	each := 20
+	each := 10
 	if w.Quick {
 		each = 3
 	}
