@@ -28,16 +28,20 @@ func (t unitTx) sponsor(ctx context.Context, p *exchange.ChainPayment) error {
 	return nil
 }
 
-// gasPayment is gas for another payment.
+// gasPayment is gas for another payment, or for a wallet ahead of need.
 type gasPayment struct {
-	payment exchange.ChainPayment // the payment that needs the gas
-	object  paymentObject         // of that payment
+	wallet  uuid.UUID             // that gets the gas
+	payment exchange.ChainPayment // that needs it; none ahead of need
 }
 
-// lockedGas finds the payment that needs the gas. Its object is locked first, as everywhere.
-func (t unitTx) lockedGas(ctx context.Context, paymentID uuid.UUID) (paymentObject, error) {
-	object, p, err := t.objectOf(ctx, paymentID)
-	return &gasPayment{payment: p, object: object}, err
+// lockedGas finds the payment that needs the gas, whose object is locked first, as everywhere. Or the wallet that gets it ahead of need, of
+// which nothing changes before the gas is there.
+func (t unitTx) lockedGas(ctx context.Context, id uuid.UUID) (paymentObject, error) {
+	if _, ahead, err := readFound[exchange.Wallet](ctx, t, readWallet, id); err != nil || ahead {
+		return &gasPayment{wallet: id}, err
+	}
+	_, p, err := t.objectOf(ctx, id)
+	return &gasPayment{wallet: p.WalletID, payment: p}, err
 }
 
 // parties are empty: the house pays for gas.
@@ -50,7 +54,7 @@ func (g *gasPayment) follow(context.Context, unitTx, paymentStage, string) error
 // house's, so no liability changes.
 func (g *gasPayment) spend(_ context.Context, _ unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
 	return exchange.Posting{}, []exchange.Line{
-		exchange.Debit(exchange.Owned(exchange.AccCustody, g.payment.WalletID, p.Amount.Asset()), p.Amount),
+		exchange.Debit(exchange.Owned(exchange.AccCustody, g.wallet, p.Amount.Asset()), p.Amount),
 		exchange.Credit(exchange.Owned(exchange.AccCustody, p.WalletID, p.Amount.Asset()), p.Amount),
 	}, nil
 }
@@ -72,7 +76,8 @@ func (s *Store) RecordGasArrival(ctx context.Context, attemptID uuid.UUID, block
 const lastTopUp = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p.purpose = 'gas' AND p.object_id = $1 ORDER BY p.n DESC LIMIT 1`
 
 // ApproveTopUp returns the payment that brings gas to the sending wallet of an approved payment: the open one, or a
-// new one of the amount. A parked one becomes ready to be signed again, as when an officer retries the payment.
+// new one of the amount. A parked one becomes ready to be signed again, as when an officer retries the payment. The open one may be one
+// ahead of need, whose object is the wallet: it is on its way already. One that is not signed yet makes way.
 // CodeInsufficientFunds when the payment has had as many top-ups as the limit allows, CodeUnsupported where the
 // network has no gas wallet or the payment can have no top-up.
 func (s *Store) ApproveTopUp(ctx context.Context, paymentID uuid.UUID, amount money.Amount, limit int) (exchange.ChainPayment, error) {
@@ -84,11 +89,11 @@ func (s *Store) ApproveTopUp(ctx context.Context, paymentID uuid.UUID, amount mo
 
 func (t unitTx) topUp(ctx context.Context, paymentID uuid.UUID, amount money.Amount, limit int) (exchange.ChainPayment, error) {
 	var none exchange.ChainPayment
-	object, p, err := t.objectOf(ctx, paymentID)
+	_, p, err := t.objectOf(ctx, paymentID)
 	if err != nil {
 		return none, err
 	}
-	gas := &gasPayment{payment: p, object: object}
+	gas := &gasPayment{wallet: p.WalletID, payment: p}
 	var rows []exchange.ChainPayment
 	if err := t.All(ctx, &rows, lastTopUp, paymentID); err != nil {
 		return none, err
@@ -127,6 +132,9 @@ func (t unitTx) newTopUp(ctx context.Context, gas *gasPayment, amount money.Amou
 	}
 	if !found || p.Purpose == exchange.ForGas || p.Network.Sponsored() || w.ID == p.WalletID {
 		return p, exchange.Errorf(exchange.CodeUnsupported, "The house has no wallet that can send gas to the payment.")
+	}
+	if ahead, under, err := t.makeWay(ctx, p.WalletID); err != nil || under {
+		return ahead, err
 	}
 	return t.addPayment(ctx, flow, gas, exchange.ChainPayment{
 		Purpose: exchange.ForGas, ObjectID: p.ID, N: n, Network: p.Network, Amount: amount, WalletID: w.ID, ToAddress: p.FromAddress,

@@ -77,7 +77,7 @@ func (sc *scan) net(ctx context.Context, d exchange.ChainDeposit) ([]exchange.En
 
 // net takes back what the coins of a completed top-up explain. Its wallet is locked by bookFee.
 func (g *gasPayment) net(ctx context.Context, t unitTx, p exchange.ChainPayment) ([]exchange.Entry, error) {
-	return t.explain(ctx, nativeArrival{payment: p.ID, wallet: g.payment.WalletID, block: p.Block, amount: p.Amount})
+	return t.explain(ctx, nativeArrival{payment: p.ID, wallet: g.wallet, block: p.Block, amount: p.Amount})
 }
 
 // nativeArrival is native coins that came to a wallet of ours: by a final deposit, or by a completed payment from another

@@ -138,6 +138,8 @@ deposit_wakeups             r     riu    r     riu    r       -         -
 gas_found                   r     ri     r     ri     r       -         -
 gas_nettings                r     ri     r     ri     r       -         -
 gas_arrivals                r     r      r     ri     r       -         -
+gas_policy                  r     r      r     r      r       -         -
+gas_ahead                   r     r      r     r      r       -         -
 escrow_policy               ru    rl     r     r      r       -         -
 escrow_addresses            ru    ru     r     r      r       -         -
 escrow_leases               rl    riu    rl    rl     rl      -         -

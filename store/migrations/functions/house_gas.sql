@@ -1,15 +1,5 @@
--- The house's coins in a wallet for the fee of one more transaction of the given payment: custody without the owner's
--- coins, with the gas that arrived and is not booked yet, and without the most that the other pending payments may still
--- cost. It is negative when the house owes the wallet coins. NULL where nothing is kept apart: in the house's own wallets, and in cold ones, whose transactions are
--- signed on the cold machine.
+-- gas_share of a wallet where the house's coins are kept apart from its owner's. It is negative when the house owes the wallet coins. NULL
+-- where nothing is kept apart: in the house's own wallets, and in cold ones, whose transactions are signed on the cold machine.
 CREATE OR REPLACE FUNCTION house_gas(wallet uuid, payment uuid) RETURNS numeric LANGUAGE sql STABLE AS $$
-    SELECT coalesce((SELECT posted FROM ledger_accounts WHERE code = 'custody:' || w.id || ':' || c.coin), 0)
-        - coalesce((SELECT posted FROM ledger_accounts WHERE code = 'wallet_balance:' || w.id || ':' || c.coin), 0)
-        + arrived_gas(w.id)
-        - coalesce((SELECT sum((SELECT max(t.fee_limit) FROM chain_attempts t
-                WHERE t.payment_id = p.id AND t.status IN ('signed', 'broadcast', 'included', 'replaced')))
-            FROM chain_payments p
-            WHERE coalesce(p.fee_wallet_id, p.wallet_id) = w.id AND p.status IN ('signed', 'broadcast', 'included') AND p.id <> payment), 0)
-    FROM wallets w, (VALUES ('ethereum', 'ETH'), ('tron', 'TRX'), ('solana', 'SOL')) AS c (network, coin)
-    WHERE w.id = wallet AND c.network = w.network AND w.owner_id IS NOT NULL AND w.type = 'hot'
+    SELECT gas_share(w.id, payment) FROM wallets w WHERE w.id = wallet AND w.owner_id IS NOT NULL AND w.type = 'hot'
 $$;
