@@ -145,6 +145,11 @@ func (p parts) chain(name exchange.Network) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	ahead, err := p.config.gasAhead(name)
+	if err != nil {
+		return nil, err
+	}
+	estimator, _ := c.(activities.GasEstimator) // none where the gas wallet pays the fees
 	watch, err := p.watch(name, c)
 	if err != nil {
 		return nil, err
@@ -153,6 +158,7 @@ func (p parts) chain(name exchange.Network) ([]any, error) {
 	return []any{
 		&activities.Chain{Store: p.db, Client: c, Poll: poll, StuckTimeout: p.config.Sending.StuckTimeout, Gas: gas, Now: time.Now},
 		watch,
+		&activities.GasAhead{Store: p.db, Network: name, Client: estimator, Policy: ahead},
 		&activities.Comparing{Store: p.db, Client: c, Poll: poll, WatchTimeout: activities.DefaultWatchTimeout},
 		&activities.SwapSync{Store: p.db, Client: c, Poll: poll, WatchTimeout: activities.DefaultWatchTimeout},
 		&activities.Cold{Store: p.db, Client: c, Now: time.Now},

@@ -43,6 +43,8 @@ type TopUpInput struct {
 type TopUp struct {
 	PaymentID uuid.UUID `json:"payment_id,omitzero"`
 	Refused   string    `json:"refused,omitempty"`
+	// Waits is set when gas is on its way that was brought ahead of need, which has a flow of its own.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // ApproveTopUp writes the payment that brings gas to the sending wallet of another payment, or finds the open one. It returns
@@ -54,6 +56,8 @@ func (c *Chain) ApproveTopUp(ctx context.Context, in TopUpInput) (TopUp, error) 
 	}
 	p, err := c.Store.ApproveTopUp(ctx, in.PaymentID, amount, c.Gas.Limit)
 	switch code := exchange.CodeOf(err); {
+	case err == nil && p.Purpose == exchange.ForGas && p.ObjectID != in.PaymentID:
+		return TopUp{Waits: true}, nil
 	case err == nil:
 		return TopUp{PaymentID: p.ID}, nil
 	case code == exchange.CodeInsufficientFunds:

@@ -56,10 +56,11 @@ const (
 	WaitsForMerchant  = "merchant"
 )
 
-// Priorities on the task queues, 1 first: refunds come before new orders.
+// Priorities on the task queues, 1 first: refunds come before new orders, and those before what is not needed yet.
 const (
 	priorityRefund = 1
 	priorityOrder  = 2
+	priorityAhead  = 3 // what nobody waits for yet
 )
 
 // OnRampAttributes are the search attributes with which the API starts an on-ramp flow. If the request has the offer that

@@ -28,7 +28,7 @@ const (
 func CryptoPayout(ctx workflow.Context, in CryptoPayoutInput) (CryptoPayoutResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	about := "chain payment " + in.PaymentID.String() + " of " + in.about()
-	f := &cryptoPayout{in: in, about: subject{flow: CryptoPayoutID(in.PaymentID), about: about}}
+	f := &cryptoPayout{in: in, about: subject{flow: CryptoPayoutID(in.PaymentID), about: about}, began: workflow.Now(ctx)}
 	hears := listens(ctx)
 	hears.woken("signal retry", SignalRetry, func(workflow.Context) { f.retried = true }) // which only ends a pause
 	hears.woken("gas", SignalGas, func(workflow.Context) { f.arrived = true })
@@ -110,6 +110,7 @@ type cryptoPayout struct {
 	gas     *gasTopUp // that the sender waits for; nil for none
 	arrived bool      // a signal came that gas has arrived
 	looks   int       // that are left for gas that has arrived
+	began   time.Time
 }
 
 func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {
@@ -180,12 +181,14 @@ func (f *cryptoPayout) waitToSign(ctx workflow.Context, why string, began time.T
 // the flow is shown as parked and deliver keeps watching: a pending transaction allows nothing else.
 func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 	began := workflow.Now(ctx)
-	in := activities.DeliverInput{PaymentID: f.in.PaymentID, BumpAfter: began, Arrival: f.in.GasFor != uuid.Nil}
+	in := activities.DeliverInput{PaymentID: f.in.PaymentID, BumpAfter: began, Arrival: f.in.GasFor != uuid.Nil || f.in.WalletID != uuid.Nil}
 	for k := f.delivery(began); ; k = delivery(f.in.Network) {
 		d, err := step(ctx, k, deliverSummary, chains.DeliverPayment, in)
 		if err == nil && d.End == activities.DeliveryArrived {
 			in.Arrived = d.BlockID
-			f.tellArrival(ctx)
+			if f.in.GasFor != uuid.Nil {
+				f.tellArrival(ctx)
+			}
 			continue
 		}
 		if err == nil && d.End == activities.DeliveryStuck {
@@ -276,6 +279,9 @@ func (in CryptoPayoutInput) about() string {
 	}
 	if in.SwapID != uuid.Nil {
 		return "swap " + in.SwapID.String()
+	}
+	if in.WalletID != uuid.Nil {
+		return "the next payment of wallet " + in.WalletID.String()
 	}
 	if in.OrderID == uuid.Nil {
 		return "the fee of another payment" // a top-up that was started again

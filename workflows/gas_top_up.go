@@ -35,6 +35,11 @@ func (f *cryptoPayout) topUp(ctx workflow.Context, need activities.NeedGas) stri
 			workflow.GetLogger(ctx).Error("the gas top-up could not be approved", "error", err)
 			return activities.GasFailed
 		}
+		if approved.Waits {
+			await(ctx, slower(ctx, gasPause, f.began), "Look for the gas that is on its way", func() bool { return f.retried })
+			f.retried = false
+			return ""
+		}
 		if approved.PaymentID == uuid.Nil {
 			return approved.Refused
 		}

@@ -114,6 +114,8 @@ type CryptoPayoutInput struct {
 	SwapID       uuid.UUID `json:"swap_id,omitzero"`      // when it is a leg of a swap
 	// GasFor is set when the payment brings gas: the payment that needs it, whose flow gets the signal when it has arrived.
 	GasFor uuid.UUID `json:"gas_for,omitzero"`
+	// WalletID is set when the payment brings gas ahead of need: the wallet that gets it.
+	WalletID uuid.UUID `json:"wallet_id,omitzero"`
 	// Since is when the flow that owes the payment began to deliver its transaction; zero where it did not.
 	Since time.Time `json:"since,omitzero"`
 }

@@ -145,6 +145,14 @@ func offline(n exchange.Network) kind {
 // offlineBudget is how long an officer waits for a payload or for an import.
 const offlineBudget = 2 * time.Minute
 
+// gasAhead is for looking which wallets lack gas, for which a node simulates their payments. The next run looks again.
+func gasAhead(n exchange.Network) kind {
+	return kind{queue: QueueChain(n), limits: &calls.Signer, budget: aheadBudget}
+}
+
+// aheadBudget is less than the pause between two runs, so that a network without a worker delays none.
+const aheadBudget = 50 * time.Second
+
 // topUp is for approving gas, which asks a node for the price.
 func topUp(n exchange.Network) kind { return kind{queue: QueueChain(n), limits: &calls.Database} }
 

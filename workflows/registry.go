@@ -32,6 +32,7 @@ const (
 	TypeReserveReport     = "ReserveReport"
 	TypeReconcilePayments = "ReconcilePayments"
 	TypeSweepPayments     = "SweepPayments"
+	TypeGasAhead          = "GasAhead"
 	TypeWatchFloat        = "WatchFloat"
 	TypeMoveFloat         = "MoveFloat"
 	TypeRelayEvents       = "RelayEvents"
@@ -127,6 +128,7 @@ func Flows() []Flow {
 		{TypeReserveReport, ReserveReport, ""},
 		{TypeReconcilePayments, ReconcilePayments, ""},
 		{TypeSweepPayments, SweepPayments, ""},
+		{TypeGasAhead, GasAhead, ""},
 		{TypeWatchFloat, WatchFloat, ""},
 		{TypeMoveFloat, MoveFloat, moveFloatForm},
 		{TypeRelayEvents, RelayEvents, ""},
@@ -260,6 +262,7 @@ var (
 	float          *activities.Float
 	statement      *activities.Statement
 	chains         *activities.Chain
+	ahead          *activities.GasAhead
 	deposits       *activities.Deposits
 	comparing      *activities.Comparing
 	syncing        *activities.SwapSync
@@ -279,7 +282,7 @@ func Activities(queue string) []any {
 	case queue == QueueWebhooks:
 		return []any{webhooks}
 	case ChainOf(queue) != "":
-		return []any{chains, deposits, comparing, syncing, cold}
+		return []any{chains, ahead, deposits, comparing, syncing, cold}
 	case SignerOf(queue) != "":
 		return []any{signing, wallets}
 	}

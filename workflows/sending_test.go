@@ -25,6 +25,8 @@ type payoutScript struct {
 	calls    []string
 	inputs   []activities.SignInput
 	waits    []time.Duration // how long a higher bid is postponed
+
+	delivered []activities.DeliverInput
 }
 
 func nextOf[T any](list *[]T) T {
@@ -47,7 +49,7 @@ func (s *payoutScript) sign(_ context.Context, in activities.SignInput) (activit
 }
 
 func (s *payoutScript) deliver(_ context.Context, in activities.DeliverInput) (activities.Delivery, error) {
-	s.calls = append(s.calls, "deliver")
+	s.calls, s.delivered = append(s.calls, "deliver"), append(s.delivered, in)
 	s.waits = append(s.waits, in.BumpAfter.Sub(s.now()))
 	list := s.delivers[in.PaymentID]
 	defer func() { s.delivers[in.PaymentID] = list }()
@@ -67,6 +69,11 @@ func (s *payoutScript) topUp(context.Context, activities.TopUpInput) (activities
 // runPayout runs a payout on Ethereum with these responses.
 func (s *payoutScript) runPayout(t *testing.T, id uuid.UUID) workflows.CryptoPayoutResult {
 	t.Helper()
+	return s.runInput(t, workflows.CryptoPayoutInput{PaymentID: id, OrderID: uuid.New(), Network: exchange.Ethereum})
+}
+
+func (s *payoutScript) runInput(t *testing.T, in workflows.CryptoPayoutInput) workflows.CryptoPayoutResult {
+	t.Helper()
 	env := newEnvironment(nil)
 	s.now = env.Now
 	env.RegisterWorkflowWithOptions(workflows.CryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
@@ -75,7 +82,7 @@ func (s *payoutScript) runPayout(t *testing.T, id uuid.UUID) workflows.CryptoPay
 	} {
 		env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
-	env.ExecuteWorkflow(workflows.TypeCryptoPayout, workflows.CryptoPayoutInput{PaymentID: id, OrderID: uuid.New(), Network: exchange.Ethereum})
+	env.ExecuteWorkflow(workflows.TypeCryptoPayout, in)
 	var result workflows.CryptoPayoutResult
 	if err := env.GetWorkflowError(); err != nil {
 		t.Fatal(err)

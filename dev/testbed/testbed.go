@@ -108,6 +108,7 @@ func Start(o Options) (*Testbed, error) {
 		"API_RATE_FACTOR": "1000", "TRON_POLL": TronPoll.String(), "TRON_TRANSACTION_LIFE": TransactionLife.String(), "ETHEREUM_POLL": ethereumBlocks.String(),
 		"LIMIT_CUSTOMER_ORDERS": "100000", "LIMIT_PROMPTS_PER_PHONE": "100000", "LIMIT_CUSTOMER_TRANSFERS": "100000", // one customer opens all orders
 		"LIMIT_USER_FEES": plentyOfFees, "LIMIT_CUSTOMER_FEES": plentyOfFees, "LIMIT_MERCHANT_FEES": plentyOfFees, "LIMIT_HOUSE_FEES": plentyOfFees,
+		"SENDING_AHEAD_LIMIT": "0", // tests count the top-ups of their payments
 	}, o.Environment} {
 		for name, value := range variables {
 			s.Stack.SetEnvironment(name, value)
