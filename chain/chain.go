@@ -160,6 +160,9 @@ type Unsigned struct {
 	Seed            string       // see Draft
 	Bid             exchange.Bid // its fee offer, on a sequenced network
 	FeeLimit        money.Amount // the most that it can cost, in the native coin
+	// Staked is what of its fees the sender's staked, delegated and free resources could pay when it was built, in the native coin. Nothing is
+	// reserved: the sender's other transactions use the same resources. Empty where a network has none.
+	Staked money.Amount
 }
 
 // Signed is a transaction ready to be stored and then broadcast.
