@@ -182,7 +182,7 @@ func (s *Store) ReviveGasAhead(ctx context.Context, paymentID uuid.UUID) (bool, 
 const openAheadOf = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p.purpose = 'gas' AND p.object_id = $1 AND p.status NOT IN ('completed', 'cancelled')`
 
 // makeWay gives up a top-up of a wallet ahead of need that has no transaction, because a payment asks for gas now. It returns one that has a
-// transaction: the payment waits for that.
+// transaction, or may have moved money: the payment waits for that.
 func (t unitTx) makeWay(ctx context.Context, wallet uuid.UUID) (exchange.ChainPayment, bool, error) {
 	p, found, err := readFound[exchange.ChainPayment](ctx, t, openAheadOf, wallet)
 	if err != nil || !found {
@@ -193,5 +193,9 @@ func (t unitTx) makeWay(ctx context.Context, wallet uuid.UUID) (exchange.ChainPa
 		return p, true, nil
 	case exchange.ChainApproved, exchange.ChainParked, exchange.ChainCompleted, exchange.ChainCancelled:
 	}
-	return p, false, t.abandonPayment(ctx, p.ID, "asked_for", flow)
+	err = t.abandonPayment(ctx, p.ID, "asked_for", flow)
+	if exchange.CodeOf(err) == exchange.CodeStateConflict {
+		return p, true, nil // it may have been made: an officer settles that
+	}
+	return p, false, err
 }
