@@ -1,14 +1,19 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"kivuko/dev/demo"
+	"kivuko/dev/stack"
+	"kivuko/dev/supervisor"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/workflows"
 )
 
 // gasTraffic is what the chain has of a transfer from a wallet without coins for the fee.
@@ -98,4 +103,49 @@ func (w *harness) gasIsUndone(t *testing.T) {
 	cameOnce(t, n, to, f.TxHash, money.Must(money.USDT, small))
 	g = w.trafficIs(t, f.ID, "the top-up is final", func(g gasTraffic) bool { return g.topUpState == "completed" })
 	t.Logf("in the end: %+v", g)
+}
+
+// TestGasAheadOfNeed lets the schedule bring gas to a customer's new wallet with coins, whose first payment then needs no top-up of its own.
+// Only on TRON: the vendor who has no ether must keep none for other tests.
+func TestGasAheadOfNeed(t *testing.T) {
+	w := open(t)
+	queue := workflows.QueueChain(exchange.Tron)
+	usual := w.stack.Supervisor.Child(stack.ProcessWorker(queue))
+	w.stack.SetEnvironment("SENDING_AHEAD_LIMIT", "20")
+	second, err := w.stack.Supervisor.Start(t.Context(), supervisor.Spec{
+		Name: "worker-gas-ahead", Path: w.stack.Product, Args: []string{"worker", "--queues", queue}, Dir: w.stack.Root,
+		Env: w.stack.ProductEnvironment(stack.ProcessWorker(queue)),
+	})
+	w.stack.SetEnvironment("SENDING_AHEAD_LIMIT", "0")
+	if err == nil {
+		err = usual.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(second.Stop(), usual.Restart(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	from := w.fundedWallet(t, exchange.Tron, demo.SecondEmail, exchange.Hot, money.Must(money.USDT, "60"))
+	w.trigger(t, "gas-ahead")
+	var brought string
+	eventually(t, "gas is there before it is needed", func() error {
+		return w.db.QueryRowContext(t.Context(), `SELECT amount FROM chain_payments WHERE purpose = 'gas' AND object_id = $1 AND status IN ('included', 'completed')`, from.ID).Scan(&brought)
+	})
+	in := map[string]any{"network": exchange.Tron, "asset": "USDT", "amount": small, "recipient": map[string]any{"address": w.wallet.Address}, "from_wallet_id": from.ID}
+	var f sent
+	if err := insist(t.Context(), w.as(t, demo.SecondEmail), "/api/v1/auth/transfers", uuid.NewString(), in, &f); err != nil {
+		t.Fatal(err)
+	}
+	f = w.arrives(t, w.as(t, demo.SecondEmail), f.ID, "completed")
+	g := w.trafficIs(t, f.ID, "it is booked", func(g gasTraffic) bool { return g.state == "completed" })
+	if g.topUpState != "" {
+		t.Errorf("the payment got a top-up of its own: %+v", g)
+	}
+	if left, err := money.Parse(money.TRX, g.left); err != nil || left.Cmp(money.Must(money.TRX, "3.7")) > 0 {
+		t.Errorf("%s TRX stay in the wallet: %v", g.left, err)
+	}
+	t.Logf("%s TRX were brought; %s were burnt, %s stay", brought, g.burnt, g.left)
 }

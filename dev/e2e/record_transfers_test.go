@@ -199,7 +199,7 @@ func (r *recorder) scheduled(t *testing.T) {
 	r.keep(t, workflows.ReconciliationID(exchange.Tron), "reconcile_network")
 	for schedule, flow := range map[string]string{
 		"reconcile": workflows.TypeReconcile, "reserve-report": workflows.TypeReserveReport, "seal-audit": workflows.TypeSealAudit, "prune": workflows.TypePrune, "repair-parked": workflows.TypeRepairParked,
-		"pull-rates": workflows.TypePullRates, "watch-float": workflows.TypeWatchFloat, "sweep-files": workflows.TypeSweepFiles, "watch-inventory": workflows.TypeWatchInventory, "match-statements": workflows.TypeMatchStatements,
+		"pull-rates": workflows.TypePullRates, "watch-float": workflows.TypeWatchFloat, "sweep-files": workflows.TypeSweepFiles, "watch-inventory": workflows.TypeWatchInventory, "gas-ahead": workflows.TypeGasAhead, "match-statements": workflows.TypeMatchStatements,
 	} {
 		if schedule != "reconcile" {
 			if err := w.temporal.ScheduleClient().GetHandle(t.Context(), schedule).Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
