@@ -187,11 +187,7 @@ func (g *GasAhead) cost(ctx context.Context, from exchange.TokenHolder, to strin
 	native := g.Network.NativeCoin()
 	u, err := g.Client.Prepare(ctx, chain.Draft{Transfer: chain.Transfer{From: from.Address, To: to, Amount: money.FromUnits(from.Asset, big.NewInt(1))}})
 	if err == nil {
-		most := u.FeeLimit
-		if u.Staked.Asset() == native && most.Asset() == native {
-			most = most.Sub(u.Staked)
-		}
-		return most, most.Asset() == native, nil
+		return u.Coins(), u.FeeLimit.Asset() == native, nil
 	}
 	e, ok := errors.AsType[*chain.Error](err)
 	if !ok || e.Reason == chain.ReasonUnavailable || e.Reason == chain.ReasonProtocol {

@@ -165,6 +165,14 @@ type Unsigned struct {
 	Staked money.Amount
 }
 
+// Coins is the most that it can cost in coins, beyond what the sender's resources pay. It may be below zero.
+func (u Unsigned) Coins() money.Amount {
+	if u.Staked.Asset() == "" {
+		return u.FeeLimit
+	}
+	return u.FeeLimit.Sub(u.Staked)
+}
+
 // Signed is a transaction ready to be stored and then broadcast.
 type Signed struct {
 	Unsigned

@@ -404,11 +404,7 @@ func (s *PaymentSigner) housePays(ctx context.Context, o order, u chain.Unsigned
 	if err != nil || !bounded {
 		return err
 	}
-	missing := u.FeeLimit.Sub(share)
-	if u.Staked.Asset() != "" {
-		missing = missing.Sub(u.Staked)
-	}
-	if missing.Positive() {
+	if missing := u.Coins().Sub(share); missing.Positive() {
 		refused := chain.Errorf(chain.ReasonGas, "the fee may be %s %s, and the house has %s in the wallet", u.FeeLimit, u.FeeLimit.Asset(), share)
 		refused.Missing = missing
 		return refused
