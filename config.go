@@ -15,6 +15,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"kivuko/api"
+	"kivuko/exchange"
 	"kivuko/workflows"
 )
 
@@ -152,6 +153,9 @@ type WorkerConfig struct {
 	BuildID string `env:"BUILD_ID" for:"workers"`
 	// Makes this build the current version at start, for the local stack. Deployments promote a build by hand or by pipeline.
 	Promote bool `env:"PROMOTE" for:"workers"`
+	// How many whole months events stay in the event log, at least 3. Older ones are archived in tables of their own, which the API does not
+	// read. If 0, they stay for ever.
+	EventsKept int `env:"EVENTS_KEPT" for:"flows"`
 }
 
 // AdminConfig is the first admin, whom the migration creates if there is no admin.
@@ -292,6 +296,8 @@ func (c Config) checkRules(n *need, process string) {
 	if reads("workers", kind) {
 		c.checkLimits(n)
 	}
+	n.rule(kind != "flows" || c.Worker.EventsKept == 0 || c.Worker.EventsKept >= exchange.LeastEventMonths,
+		fmt.Sprintf("KIVUKO_WORKER_EVENTS_KEPT must be 0 or at least %d months", exchange.LeastEventMonths))
 	switch kind {
 	case "api":
 		c.checkAPI(n)

@@ -27,6 +27,7 @@ type OrderStore interface {
 	AuditHead(ctx context.Context) (exchange.AuditHead, error)
 	HasAuditHead(ctx context.Context, kept exchange.AuditHead) error
 	Prune(ctx context.Context, limit int) (exchange.Pruned, error)
+	KeepMonths(ctx context.Context, kept int) (exchange.Months, error)
 	PurchaseProgress(ctx context.Context, orderID uuid.UUID) (exchange.PurchaseProgress, error)
 	ParkedStore
 	LiveStore
@@ -39,6 +40,8 @@ type Orders struct {
 	Index ParkedIndex
 	Flows LiveFlows
 	Heads AuditHeads // nil: the head of the audit log is only logged
+	// EventsKept is how many whole months events stay in the log; zero for ever.
+	EventsKept int
 }
 
 // AuditHeads keeps the head of the audit log outside the database.

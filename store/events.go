@@ -82,8 +82,7 @@ func (s *Store) FilteredEvents(ctx context.Context, v View, f EventFilter, after
 	return rows, nil
 }
 
-const readTimeline = `SELECT ` + eventColumns + ` FROM events
-WHERE (object_type, object_id) IN (
+const readTimeline = `SELECT ` + eventColumns + ` FROM events WHERE cursor IN (SELECT cursor FROM event_keys WHERE (object_type, object_id) IN (
     SELECT 'order', $1::uuid
     UNION ALL SELECT 'payment_attempt', id FROM payment_attempts WHERE object_type = 'order' AND object_id = $1
     UNION ALL SELECT 'payment_attempt', a.id FROM refunds r JOIN payment_attempts a ON a.object_type = 'refund' AND a.object_id = r.id WHERE r.order_id = $1
@@ -92,7 +91,7 @@ WHERE (object_type, object_id) IN (
     UNION ALL SELECT 'order_payout', $1
     UNION ALL SELECT 'chain_deposit', deposit_id FROM escrow_claims WHERE order_id = $1
     UNION ALL SELECT 'payment_exception', id FROM payment_exceptions WHERE order_id = $1
-    UNION ALL SELECT 'refund', id FROM refunds WHERE order_id = $1)
+    UNION ALL SELECT 'refund', id FROM refunds WHERE order_id = $1))
 ORDER BY cursor LIMIT 1000`
 
 // OrderTimeline lists the events of an order and of its payments, exceptions and refunds, oldest first. CodeNotFound

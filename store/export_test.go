@@ -2,10 +2,14 @@ package store
 
 import (
 	"context"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store/ledger"
+	"kivuko/store/pg"
 )
 
 // WriteEventLog is the statement that draws positions in the logs, for a test of what two transactions draw.
@@ -53,4 +57,34 @@ func (s *Store) ValueOf(ctx context.Context, m money.Amount) (money.Amount, erro
 		return err
 	})
 	return value, err
+}
+
+// MigrateTo brings an empty database to an earlier version of its tables, without functions that are no triggers and without rights.
+func MigrateTo(ctx context.Context, url string, version int64) error {
+	db, err := pg.Connect(url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	code, err := readSchemaCode()
+	if err != nil {
+		return err
+	}
+	missing, err := code.missing(ctx, db)
+	if err != nil {
+		return err
+	}
+	if err := inOneTransaction(ctx, db, missing); err != nil {
+		return err
+	}
+	files, err := fs.Sub(migrationFiles, migrationsDir)
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files)
+	if err != nil {
+		return err
+	}
+	_, err = p.UpTo(ctx, version)
+	return err
 }

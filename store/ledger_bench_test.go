@@ -4,7 +4,9 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,13 +94,23 @@ func newHot(b *testing.B) *hot {
 	b.Helper()
 	url := storetest.URL(b)
 	h := &hot{s: storetest.Open(b, url, store.Options{}), wallet: storetest.NewID(b), ids: map[string]int64{}}
-	storetest.Deposit(b, h.s, h.wallet, money.Must(money.USDT, "100000000000"))
 	h.db = sqlx.NewDb(storetest.DB(b, url), "postgres")
+	// KIVUKO_BENCH_MONTHS is how many months the ledger has, each with its parts.
+	if n, _ := strconv.Atoi(os.Getenv("KIVUKO_BENCH_MONTHS")); n > 0 {
+		for i := range n {
+			h.db.MustExec(fmt.Sprintf(`CREATE OR REPLACE FUNCTION this_month() RETURNS date LANGUAGE sql STABLE AS $$ SELECT date '2026-12-01' + interval '%d months' $$`, i))
+			if _, err := h.s.KeepMonths(b.Context(), 0); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	storetest.Deposit(b, h.s, h.wallet, money.Must(money.USDT, "100000000000"))
 	h.db.SetMaxOpenConns(pg.DefaultMaxConns)
 	h.db.SetMaxIdleConns(pg.DefaultMaxConns)
 	for _, q := range []string{
 		// The same rows with the same keys, without the triggers that maintain balances.
 		`CREATE TABLE plain_entries (LIKE ledger_entries INCLUDING ALL)`, `CREATE TABLE plain_lines (LIKE ledger_lines INCLUDING ALL)`,
+		`ALTER TABLE plain_entries ADD UNIQUE (key)`,
 		`CREATE TABLE plain_holds (LIKE holds INCLUDING ALL)`,
 	} {
 		h.db.MustExec(q)

@@ -307,7 +307,7 @@ func TestLogPositionsGrowAfterARestore(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url, store.Options{})
 	storetest.User(t, s, exchange.RoleCustomer)
-	tamper(t, s, `UPDATE events SET cursor = cursor + (1::bigint << 50)`)
+	tamper(t, s, `UPDATE events SET cursor = cursor + (1::bigint << 50)`, `UPDATE event_keys SET cursor = cursor + (1::bigint << 50)`)
 	if err := store.Migrate(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}

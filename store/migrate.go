@@ -264,7 +264,7 @@ func inOneTransaction(ctx context.Context, db *sql.DB, statements []string) (err
 // raises the base so that they keep growing; otherwise it changes nothing.
 const raiseLogClock = `
 UPDATE log_clock SET base = last.n + 1 - pg_current_xact_id()::text::bigint
-FROM (SELECT greatest((SELECT max(cursor) FROM events), (SELECT max(id) FROM audit_log), 0) >> 20 AS n) last
+FROM (SELECT greatest((SELECT max(cursor) FROM event_keys), (SELECT max(id) FROM audit_log), 0) >> 20 AS n) last
 WHERE base + pg_current_xact_id()::text::bigint <= last.n`
 
 // SchemaHash identifies the embedded schema: it changes whenever one of its files does.

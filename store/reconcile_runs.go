@@ -154,13 +154,13 @@ WITH asked AS (
     SELECT * FROM unnest($2::uuid[], $3::text[], $4::bigint[]) AS a (wallet_id, asset, block)
 ), later AS MATERIALIZED (
     SELECT l.account_id, d.block, l.amount FROM chain_deposits d
-        JOIN ledger_entries e ON e.key = 'chain_deposit:' || d.id JOIN ledger_lines l ON l.entry_id = e.id
+        JOIN ledger_keys e ON e.key = 'chain_deposit:' || d.id JOIN ledger_lines l ON l.entry_id = e.entry_id
         WHERE d.network = $1 AND d.status = 'final' AND d.block > $5
     UNION ALL
     SELECT l.account_id, t.block, l.amount FROM chain_attempts t
-        JOIN ledger_entries e ON e.key IN ('chain_attempt:' || t.id || ':gas',
+        JOIN ledger_keys e ON e.key IN ('chain_attempt:' || t.id || ':gas',
             CASE t.status WHEN 'succeeded' THEN 'chain_payment:' || t.payment_id || ':completed' ELSE 'chain_attempt:' || t.id || ':fee' END)
-        JOIN ledger_lines l ON l.entry_id = e.id
+        JOIN ledger_lines l ON l.entry_id = e.entry_id
         WHERE t.network = $1 AND t.status IN ('succeeded', 'failed') AND t.block > $5
     UNION ALL
     SELECT acc.id, f.block, -g.amount FROM gas_found f JOIN gas_nettings g ON g.attempt_id = f.attempt_id

@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -59,9 +61,12 @@ catalog_removals            riud  r      r     r      r       -         -
 ledger_accounts             riu   riu    riu   riu    riu     -         -
 ledger_entries              ri    ri     ri    ri     ri      -         -
 ledger_lines                ri    ri     ri    ri     ri      -         -
+ledger_keys                 r     r      r     r      r       -         -
 holds                       riu   riu    riu   riu    riu     -         -
 log_clock                   r     r      r     r      r       r         -
 events                      ri    ri     ri    ri     ri      ri        -
+event_keys                  r     r      r     r      r       r         -
+months                      r     r      r     r      r       r         -
 audit_log                   ri    ri     ri    ri     ri      ri        -
 audit_seals                 r     ri     r     r      r       -         -
 webhook_endpoints           riu   rl     r     r      r       ru        -
@@ -216,6 +221,7 @@ var updatable = map[string]string{
 // insertable are the columns that may be inserted, where not all may.
 var insertable = map[string]string{
 	"database_releases": "identity, change_id", "momo_credential_hits": "attempt_id, code",
+	"ledger_entries": "key, digest, kind, object_type, object_id, at", "ledger_lines": "entry_id, account_id, amount", // ids are the months'
 }
 
 // lockable is a harmless column of a table: PostgreSQL locks a row only for who may update something in it.
@@ -249,6 +255,10 @@ var lockable = map[string]string{
 	"transfers":                  "updated_at",
 	"reconciliation_differences": "updated_at",
 }
+
+// callable are the functions that work with the owner's rights and are no triggers, and who calls them; all others may be called by
+// everybody. They make, begin and archive only the months whose time has come.
+var callable = map[string]Role{"make_month()": RoleFlows, "begin_month()": RoleFlows, "archive_events(int)": RoleFlows}
 
 // secrets are the columns that p leaves out.
 var secrets = map[string][]string{
@@ -334,6 +344,9 @@ const makeRole = `
 func grants() string {
 	var all strings.Builder
 	all.WriteString("DO $$\nDECLARE\n    here text := quote_ident(current_schema());\n    g    record;\nBEGIN")
+	for _, function := range slices.Sorted(maps.Keys(callable)) {
+		_, _ = fmt.Fprintf(&all, "\n    REVOKE ALL ON FUNCTION %s FROM PUBLIC;", function)
+	}
 	for _, role := range Roles() {
 		var own strings.Builder
 		for _, row := range rights() {
@@ -345,6 +358,11 @@ func grants() string {
 					continue
 				}
 				_, _ = fmt.Fprintf(&own, "        GRANT %s ON %s TO %s;\n", privilege, row.table, role)
+			}
+		}
+		for _, function := range slices.Sorted(maps.Keys(callable)) {
+			if callable[function] == role {
+				_, _ = fmt.Fprintf(&own, "        GRANT EXECUTE ON FUNCTION %s TO %s;\n", function, role)
 			}
 		}
 		_, _ = fmt.Fprintf(&all, makeRole, role, own.String())

@@ -78,12 +78,13 @@ WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind IN ('r', 'p'
 			t.Errorf("too much: %s", right)
 		}
 	}
+	parts := texts(t, db, `SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r'`) // nobody has a right in one of them
 	listed := map[string]bool{}
 	for _, g := range store.GrantedRights() {
 		listed[g.Table] = true
 	}
 	for table := range columns {
-		if !listed[table] {
+		if !listed[table] && !slices.Contains(parts, table) {
 			t.Errorf("%s is not in the table of rights", table)
 		}
 	}

@@ -177,10 +177,9 @@ func (s *Store) stepTransfer(ctx context.Context, id uuid.UUID,
 	})
 }
 
-const readTransferTimeline = `SELECT ` + eventColumns + ` FROM events
-WHERE (object_type, object_id) IN (
+const readTransferTimeline = `SELECT ` + eventColumns + ` FROM events WHERE cursor IN (SELECT cursor FROM event_keys WHERE (object_type, object_id) IN (
     SELECT 'transfer', $1::uuid
-    UNION ALL SELECT 'chain_payment', id FROM chain_payments WHERE purpose = 'transfer' AND object_id = $1)
+    UNION ALL SELECT 'chain_payment', id FROM chain_payments WHERE purpose = 'transfer' AND object_id = $1))
 ORDER BY cursor LIMIT 1000`
 
 // TransferTimeline lists the events of a transfer and of its payment, oldest first, for its sender.

@@ -43,7 +43,7 @@ added AS (
     ON CONFLICT (endpoint_id, event_cursor) DO NOTHING RETURNING 1),
 moved AS (
     UPDATE webhook_relay SET cursor = greatest(cursor, CASE WHEN (SELECT yes FROM wanted) THEN (SELECT max(cursor) FROM batch)
-        ELSE (SELECT max(cursor) FROM events WHERE cursor < (SELECT log_horizon())) END)
+        ELSE (SELECT max(cursor) FROM event_keys WHERE cursor < (SELECT log_horizon())) END)
     WHERE EXISTS (SELECT FROM batch) RETURNING 1)
 SELECT (SELECT count(*) FROM batch) AS events, (SELECT count(*) FROM added) AS deliveries, (SELECT yes FROM wanted) AS wanted`
 

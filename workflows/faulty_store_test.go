@@ -149,6 +149,10 @@ func (s *faultyStore) SealAudit(ctx context.Context) (int, error) {
 	return result(s, "SealAudit", func() (int, error) { return s.Store.SealAudit(ctx) })
 }
 
+func (s *faultyStore) KeepMonths(ctx context.Context, kept int) (exchange.Months, error) {
+	return result(s, "KeepMonths", func() (exchange.Months, error) { return s.Store.KeepMonths(ctx, kept) })
+}
+
 func (s *faultyStore) Prune(ctx context.Context, limit int) (exchange.Pruned, error) {
 	return result(s, "Prune", func() (exchange.Pruned, error) { return s.Store.Prune(ctx, limit) })
 }

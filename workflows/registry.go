@@ -39,6 +39,7 @@ const (
 	TypeDeliverWebhooks   = "DeliverWebhooks"
 	TypePullRates         = "PullRates"
 	TypePrune             = "Prune"
+	TypeKeepMonths        = "KeepMonths"
 	TypeRepairParked      = "RepairParked"
 	TypeSealAudit         = "SealAudit"
 	TypeSweepFiles        = "SweepFiles"
@@ -135,6 +136,7 @@ func Flows() []Flow {
 		{TypeDeliverWebhooks, DeliverWebhooks, webhooksForm},
 		{TypePullRates, PullRates, ""},
 		{TypePrune, Prune, ""},
+		{TypeKeepMonths, KeepMonths, ""},
 		{TypeRepairParked, RepairParked, ""},
 		{TypeSealAudit, SealAudit, ""},
 		{TypeSweepFiles, SweepFiles, ""},

@@ -47,6 +47,7 @@ var exemptions = []exemption{
 	{"FollowDeposits/WatchAlive#?/*", noMoney},
 	{"SignPayment/AwaitSignature#?/*", noMoney},
 	{"Prune/*/*", past},
+	{"KeepMonths/*/*", "each step is one transaction, which the next run finds done"},
 	{"SealAudit/*/*", past},
 	{"EndFiles/*/*", past},
 	{"SweepObjects/*/*", past},

@@ -198,7 +198,7 @@ func (r *recorder) scheduled(t *testing.T) {
 	w.reconcile(t)
 	r.keep(t, workflows.ReconciliationID(exchange.Tron), "reconcile_network")
 	for schedule, flow := range map[string]string{
-		"reconcile": workflows.TypeReconcile, "reserve-report": workflows.TypeReserveReport, "seal-audit": workflows.TypeSealAudit, "prune": workflows.TypePrune, "repair-parked": workflows.TypeRepairParked,
+		"reconcile": workflows.TypeReconcile, "reserve-report": workflows.TypeReserveReport, "seal-audit": workflows.TypeSealAudit, "prune": workflows.TypePrune, "keep-months": workflows.TypeKeepMonths, "repair-parked": workflows.TypeRepairParked,
 		"pull-rates": workflows.TypePullRates, "watch-float": workflows.TypeWatchFloat, "sweep-files": workflows.TypeSweepFiles, "watch-inventory": workflows.TypeWatchInventory, "gas-ahead": workflows.TypeGasAhead, "match-statements": workflows.TypeMatchStatements,
 	} {
 		if schedule != "reconcile" {

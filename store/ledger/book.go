@@ -27,7 +27,12 @@ WHERE id = ANY (ARRAY(SELECT unnest($1::uuid[]) UNION SELECT parent_id FROM hold
 UNION ALL
 SELECT id, key, account_id, parent_id, placed, amount, status FROM holds WHERE key = ANY ($2::text[])`
 
-const loadDigests = `SELECT key, digest FROM ledger_entries WHERE key = ANY ($1::text[])`
+// Few entries of a round were booked before, mostly none. So the keys are looked up in their one table first, and the parts of the
+// ledger only for those that are there.
+const (
+	loadBooked  = `SELECT entry_id FROM ledger_keys WHERE key = ANY ($1::text[])`
+	loadDigests = `SELECT key, digest FROM ledger_entries WHERE id = ANY ($1::bigint[])`
+)
 
 // wanted is what a round has to load.
 type wanted struct {
@@ -81,11 +86,15 @@ func (b *bookkeeper) open(ctx context.Context, all []exchange.Posting, todo []in
 	if len(w.entries) == 0 {
 		return bk, nil
 	}
+	var booked []int64
+	if err := b.t.All(ctx, &booked, loadBooked, pq.Array(w.entries)); err != nil || len(booked) == 0 {
+		return bk, err
+	}
 	var rows []struct {
 		Key    string
 		Digest []byte
 	}
-	if err := b.t.All(ctx, &rows, loadDigests, pq.Array(w.entries)); err != nil {
+	if err := b.t.All(ctx, &rows, loadDigests, pq.Array(booked)); err != nil {
 		return nil, err
 	}
 	for _, r := range rows {

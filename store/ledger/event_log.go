@@ -35,10 +35,10 @@ type Record struct {
 
 // WriteEventLog appends records to both logs. Cursors and audit ids count within this transaction's own range of positions (log_position() leaves 2^20 to each
 // transaction), because a later one may have committed already. The sequence counts per object: the object's row is
-// locked or new in this transaction, so two writers can't take the same number; the unique key enforces it too.
+// locked or new in this transaction, so two writers can't take the same number; the unique key enforces it too. Both are read from the keys, which are one table, and not from the parts of the log.
 const WriteEventLog = `
 WITH p AS MATERIALIZED (
-    SELECT greatest(n, (SELECT max(cursor) FROM events WHERE cursor >= n AND cursor < n + (1 << 20))) AS cursor,
+    SELECT greatest(n, (SELECT max(cursor) FROM event_keys WHERE cursor >= n AND cursor < n + (1 << 20))) AS cursor,
         greatest(n, (SELECT max(id) FROM audit_log WHERE id >= n AND id < n + (1 << 20))) AS audit
     FROM (SELECT log_position() AS n) x),
 lines AS MATERIALIZED (
@@ -48,7 +48,7 @@ lines AS MATERIALIZED (
 appended AS (
     INSERT INTO events (cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at)
     SELECT p.cursor + l.n, l.object_type, l.object_id,
-        coalesce((SELECT max(sequence) FROM events e WHERE e.object_type = l.object_type AND e.object_id = l.object_id), 0)
+        coalesce((SELECT max(sequence) FROM event_keys e WHERE e.object_type = l.object_type AND e.object_id = l.object_id), 0)
             + row_number() OVER (PARTITION BY l.object_type, l.object_id ORDER BY l.n),
         l.action, l.owner_id, l.vendor_id, l.after, l.at
     FROM lines l, p WHERE l.event)

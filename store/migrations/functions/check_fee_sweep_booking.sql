@@ -11,7 +11,7 @@ BEGIN
         SELECT * INTO s FROM fee_sweeps WHERE id = NEW.id;
     END IF;
     IF s.asset = 'KES' THEN
-        IF s.status <> 'completed' OR NOT EXISTS (SELECT FROM ledger_entries e WHERE e.key = 'fee_sweep:' || s.id AND e.kind = 'fee_sweep.booked'
+        IF s.status <> 'completed' OR NOT EXISTS (SELECT FROM ledger_entries e WHERE e.id = entry_of('fee_sweep:' || s.id) AND e.kind = 'fee_sweep.booked'
                 AND (SELECT array_agg((a.code, l.amount::numeric) ORDER BY a.code) FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id WHERE l.entry_id = e.id)
                     = ARRAY[('capital:house:KES'::text, -s.amount::numeric), ('fees:house:KES'::text, s.amount::numeric)]) THEN
             RAISE EXCEPTION 'fee sweep % is not booked as it says', s.id USING ERRCODE = 'KV002';

@@ -33,8 +33,8 @@ BEGIN
         JOIN ledger_accounts a ON a.id = h.account_id AND a.code = 'wallet_balance:' || w.wallet || ':' || w.asset) <> (CASE WHEN s.return_hold_id IS NULL THEN 2 ELSE 3 END) THEN
         RAISE EXCEPTION 'the money of swap % is not where it is %', s.id, s.status USING ERRCODE = 'KV002';
     END IF;
-    IF paid AND s.fee > 0 AND (SELECT count(*) FROM ledger_entries e JOIN ledger_lines l ON l.entry_id = e.id JOIN ledger_accounts a ON a.id = l.account_id
-            WHERE a.code = 'wallet_fees:' || s.house_wallet_id || ':' || s.to_asset
+    IF paid AND s.fee > 0 AND (SELECT count(*) FROM ledger_keys e JOIN ledger_lines l ON l.entry_id = e.entry_id JOIN ledger_accounts a ON a.id = l.account_id
+            WHERE e.key IN ('swap:' || s.id || ':fee', 'swap:' || s.id || ':fee_kept') AND a.code = 'wallet_fees:' || s.house_wallet_id || ':' || s.to_asset
                 AND (e.key = 'swap:' || s.id || ':fee' AND l.amount = -s.fee OR e.key = 'swap:' || s.id || ':fee_kept' AND l.amount = s.fee)) <> 2 THEN
         RAISE EXCEPTION 'the fee of swap % is not booked', s.id USING ERRCODE = 'KV002';
     END IF;
