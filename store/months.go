@@ -28,8 +28,8 @@ func (s *Store) KeepMonths(ctx context.Context, kept int) (exchange.Months, erro
 	if m.Made, err = s.months(ctx, makeMonth); err != nil {
 		return m, err
 	}
-	if err = s.db.Get(ctx, &m.Begun, beginMonth); err != nil {
-		return m, translate(err, "month")
+	if m.Begun, err = s.month(ctx, beginMonth); err != nil {
+		return m, err
 	}
 	if kept > 0 {
 		m.Archived, err = s.months(ctx, archiveEvents, kept)
@@ -53,10 +53,16 @@ func (s *Store) KeepMonths(ctx context.Context, kept int) (exchange.Months, erro
 func (s *Store) months(ctx context.Context, query string, args ...any) ([]string, error) {
 	var all []string
 	for {
-		var month string
-		if err := s.db.Get(ctx, &month, query, args...); err != nil || month == "" {
-			return all, translate(err, "month")
+		month, err := s.month(ctx, query, args...)
+		if err != nil || month == "" {
+			return all, err
 		}
 		all = append(all, month)
 	}
+}
+
+// month calls a function in a transaction of its own.
+func (s *Store) month(ctx context.Context, query string, args ...any) (month string, err error) {
+	err = s.inTx(ctx, "month", func(t unitTx) error { return t.Get(ctx, &month, query, args...) })
+	return month, err
 }
