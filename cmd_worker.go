@@ -149,8 +149,10 @@ func (p parts) flows() ([]any, error) {
 		return nil, err
 	}
 	return []any{
-		&activities.Orders{Store: p.db, Index: worker.ParkedIndex{Client: p.temporal}, Flows: worker.LiveFlows{Client: p.temporal}, Heads: p.config.auditHeads(),
-			EventsKept: p.config.Worker.EventsKept},
+		&activities.Orders{
+			Store: p.db, Index: worker.ParkedIndex{Client: p.temporal}, Flows: worker.LiveFlows{Client: p.temporal}, Heads: p.config.auditHeads(),
+			EventsKept: p.config.Worker.EventsKept,
+		},
 		&activities.OffRamps{Store: p.db, Screener: screener, Provider: p.config.Momo.Provider}, &activities.Bank{Store: p.db}, &activities.House{Store: p.db},
 		&activities.OTC{Store: p.db}, &activities.Withdrawals{Store: p.db, Screener: screener}, &activities.BankRefunds{Store: p.db}, &activities.Swaps{Store: p.db},
 		&activities.Escrow{Store: p.db}, &activities.Sweeps{Store: p.db}, &activities.ChainRefunds{Store: p.db},

@@ -42,10 +42,14 @@ func TestTheWatchTellsWhenToAskANode(t *testing.T) {
 		"it is in a block":       {sighting: early, recorded: []string{"included"}, wait: 6 * time.Second},
 		"it is still there":      {status: exchange.TxIncluded, block: "seven", sighting: early, wait: 6 * time.Second},
 		"it is in another block": {status: exchange.TxIncluded, block: "six", sighting: early, recorded: []string{"included"}, wait: 6 * time.Second},
-		"its block is nearly final": {status: exchange.TxIncluded, block: "seven", sighting: with(early, func(s *exchange.TxSighting) { s.Final = at(6, 0) }), node: final, looks: 1,
-			recorded: []string{"completed"}, end: DeliveryCompleted},
-		"its block is final": {status: exchange.TxBroadcast, sighting: with(early, func(s *exchange.TxSighting) { s.Settled = true }), node: final, looks: 1,
-			recorded: []string{"completed"}, end: DeliveryCompleted},
+		"its block is nearly final": {
+			status: exchange.TxIncluded, block: "seven", sighting: with(early, func(s *exchange.TxSighting) { s.Final = at(6, 0) }), node: final, looks: 1,
+			recorded: []string{"completed"}, end: DeliveryCompleted,
+		},
+		"its block is final": {
+			status: exchange.TxBroadcast, sighting: with(early, func(s *exchange.TxSighting) { s.Settled = true }), node: final, looks: 1,
+			recorded: []string{"completed"}, end: DeliveryCompleted,
+		},
 		"its block was undone":     {status: exchange.TxIncluded, block: "seven", sighting: read, node: seen(chain.StageAbsent, signedAt), looks: 1, recorded: []string{"vanished", "broadcast"}, wait: time.Second},
 		"the watch is behind":      {sighting: with(early, func(s *exchange.TxSighting) { s.Current = false }), node: in, looks: 1, recorded: []string{"included"}, wait: time.Second},
 		"the watch has never been": {node: in, looks: 1, recorded: []string{"included"}, wait: time.Second},

@@ -243,8 +243,10 @@ func TestChainWorkersPumpNoGas(t *testing.T) {
 	t.Parallel()
 	x := newStocked(t)
 	chain := storetest.As(t, x.s, store.RoleChain)
-	for _, q := range []string{`UPDATE gas_policy SET most = 1000000`, `DELETE FROM gas_policy`, `DELETE FROM gas_ahead`, `UPDATE gas_ahead SET at = '2020-01-01'`,
-		`INSERT INTO gas_ahead (payment_id, wallet_id, network, amount, at) SELECT id, wallet_id, network, amount, now() FROM chain_payments`} {
+	for _, q := range []string{
+		`UPDATE gas_policy SET most = 1000000`, `DELETE FROM gas_policy`, `DELETE FROM gas_ahead`, `UPDATE gas_ahead SET at = '2020-01-01'`,
+		`INSERT INTO gas_ahead (payment_id, wallet_id, network, amount, at) SELECT id, wallet_id, network, amount, now() FROM chain_payments`,
+	} {
 		if _, err := chain.ExecContext(t.Context(), q); sqlState(err) != "42501" {
 			t.Errorf("%s: %v", q, err)
 		}

@@ -46,7 +46,8 @@ func kept(t *testing.T, s *store.Store, month string, events int) exchange.Month
 // texts reads a column.
 func texts(t *testing.T, db interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}, query string, args ...any) []string {
+}, query string, args ...any,
+) []string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query, args...)
 	if err != nil {

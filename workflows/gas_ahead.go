@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -85,7 +84,7 @@ func (d GasAheadDone) card() card {
 	for _, g := range d.Networks {
 		said := fmt.Sprintf("%d wallets looked at, %d topped up, %d flows begun", g.Looked, g.Approved, g.Begun)
 		var why []string
-		for _, r := range slices.Sorted(maps.Keys(g.Refused)) {
+		for _, r := range workflow.DeterministicKeys(g.Refused) {
 			why = append(why, fmt.Sprintf("%s %d", r, g.Refused[r]))
 		}
 		if len(why) > 0 {
