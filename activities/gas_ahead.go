@@ -181,13 +181,12 @@ func (g *GasAhead) recipient(from exchange.TokenHolder, holders []exchange.Token
 }
 
 // cost is the most that a token payment may cost its sender now; false where the network refuses it. Nothing is signed: the driver simulates
-// the payment of the smallest amount. What the sender has besides coins is subtracted, as energy that
-// was delegated to it.
+// the payment of the smallest amount. Energy that the sender has makes it no less: the network may not count it in the end.
 func (g *GasAhead) cost(ctx context.Context, from exchange.TokenHolder, to string) (money.Amount, bool, error) {
 	native := g.Network.NativeCoin()
 	u, err := g.Client.Prepare(ctx, chain.Draft{Transfer: chain.Transfer{From: from.Address, To: to, Amount: money.FromUnits(from.Asset, big.NewInt(1))}})
 	if err == nil {
-		return u.Coins(), u.FeeLimit.Asset() == native, nil
+		return u.FeeLimit, u.FeeLimit.Asset() == native, nil
 	}
 	e, ok := errors.AsType[*chain.Error](err)
 	if !ok || e.Reason == chain.ReasonUnavailable || e.Reason == chain.ReasonProtocol {

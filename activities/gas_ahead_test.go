@@ -66,7 +66,7 @@ func (c costs) Unused(seed string) string { return "unused " + seed }
 func (c costs) Prepare(_ context.Context, d chain.Draft) (chain.Unsigned, error) {
 	if err, special := c.own[d.From]; special {
 		if err == nil {
-			return chain.Unsigned{FeeLimit: money.Must(c.native, c.fresh), Staked: money.Must(c.native, "100")}, nil // it has energy
+			return chain.Unsigned{FeeLimit: money.Zero(c.native)}, nil // it has energy
 		}
 		return chain.Unsigned{}, err
 	}

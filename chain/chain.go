@@ -160,17 +160,6 @@ type Unsigned struct {
 	Seed            string       // see Draft
 	Bid             exchange.Bid // its fee offer, on a sequenced network
 	FeeLimit        money.Amount // the most that it can cost, in the native coin
-	// Staked is what of its fees the sender's staked, delegated and free resources could pay when it was built, in the native coin. Nothing is
-	// reserved: the sender's other transactions use the same resources. Empty where a network has none.
-	Staked money.Amount
-}
-
-// Coins is the most that it can cost in coins, beyond what the sender's resources pay. It may be below zero.
-func (u Unsigned) Coins() money.Amount {
-	if u.Staked.Asset() == "" {
-		return u.FeeLimit
-	}
-	return u.FeeLimit.Sub(u.Staked)
 }
 
 // Signed is a transaction ready to be stored and then broadcast.

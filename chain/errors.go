@@ -33,8 +33,7 @@ type Error struct {
 	Cause  error
 	// Missing is how much more the sender needs, for ReasonFunds and ReasonGas, if known.
 	Missing money.Amount
-	// Cost is the most that the transaction could cost, in the native coin, for ReasonGas, if known: beyond what the sender's resources pay
-	// (Unsigned.Staked), so that it may be below zero.
+	// Cost is the most that the transaction could cost, in the native coin, for ReasonGas, if known.
 	Cost money.Amount
 }
 

@@ -59,7 +59,7 @@ const (
 	ForOrder    ChainPurpose = "order"    // crypto that a customer bought
 	ForRefund   ChainPurpose = "refund"   // crypto that is returned
 	ForTransfer ChainPurpose = "transfer" // crypto that its owner sends
-	ForGas      ChainPurpose = "gas"      // native coin for the fee of another chain payment, which is its object, or for a wallet that will soon pay
+	ForGas      ChainPurpose = "gas"      // native coin for the fee of another chain payment, which is its object
 
 	ForSweep   ChainPurpose = "sweep"   // crypto from an escrow address to the vendor, or to the house
 	ForFunding ChainPurpose = "funding" // crypto that funds an order from a wallet in our custody
@@ -236,7 +236,6 @@ type ChainAttempt struct {
 	Adopted      bool // found on the final chain: its bytes and number are not known, and it is never sent
 	Bid          Bid
 	FeeLimit     money.Amount
-	Staked       money.Amount // what the sender's resources could pay of its fees when it was built
 	Status       ChainAttemptStatus
 	Block        uint64
 	BlockID      string

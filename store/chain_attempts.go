@@ -9,7 +9,7 @@ import (
 )
 
 const txColumns = `id, payment_id, network, n, tx_id, raw, expires_at, last_valid_height, nonce_wallet, nonce, ref_block, nonce_account, nonce_block, adopted, CASE WHEN bid_cap > 0 THEN bid_tip||' '||network END AS "bid.tip",
-	CASE WHEN bid_cap > 0 THEN bid_cap||' '||network END AS "bid.cap", fee_limit||' '||network AS fee_limit, fee_staked||' '||network AS staked,
+	CASE WHEN bid_cap > 0 THEN bid_cap||' '||network END AS "bid.cap", fee_limit||' '||network AS fee_limit,
 	status, block, block_id, fee||' '||network AS fee, last_code, broadcasts, created_at, updated_at`
 
 const readLiveTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE payment_id = $1 AND status IN ('signed', 'broadcast', 'included')`

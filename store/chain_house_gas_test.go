@@ -112,30 +112,6 @@ func TestFeesOfPaymentsSignedAtOnce(t *testing.T) {
 	}
 }
 
-// Delegated energy pays fees beside the house's coins, but not twice: all pending transactions together cost no more than both.
-func TestStakedResourcesPayFees(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	m := storetest.NewMarketWith(t, s, exchange.Tron, func(owner exchange.User) exchange.Wallet { return storetest.Wallet(t, s, owner) })
-	storetest.Gas(t, s, m.VendorWallet.ID, trx("2"))
-	signs := func(limit, staked string) error {
-		_, p := paid(t, s, m)
-		id := storetest.NewID(t)
-		_, err := s.SaveSignedAttempt(t.Context(), exchange.ChainAttempt{
-			ID: id, PaymentID: p.ID, Network: p.Network, TxID: txID(id), Raw: []byte("signed"), ExpiresAt: testsBegan, FeeLimit: trx(limit), Staked: trx(staked),
-		})
-		return err
-	}
-	wantFault(t, signs("18", "15.999999"), exchange.CodeConflict)
-	if err := signs("18", "30"); err != nil {
-		t.Fatal(err)
-	}
-	wantFault(t, signs("18", "30"), exchange.CodeConflict) // 36 are more than 32
-	if err := signs("14", "30"); err != nil {
-		t.Error(err)
-	}
-}
-
 // If coins of the owner paid a fee anyway, the house owes them to the wallet.
 func TestTheHouseOwesWhatItTook(t *testing.T) {
 	t.Parallel()

@@ -86,8 +86,8 @@ const nextTxNumber = `SELECT coalesce(max(n), 0) + 1 FROM chain_attempts WHERE p
 
 const insertTx = `
 INSERT INTO chain_attempts (id, payment_id, network, n, tx_id, raw, expires_at, last_valid_height, nonce_wallet, nonce, ref_block, bid_tip, bid_cap, fee_limit,
-    status, created_at, updated_at, nonce_account, nonce_block, adopted, fee_staked)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'signed', $15, $15, $16, $17, $18, $19) RETURNING ` + txColumns
+    status, created_at, updated_at, nonce_account, nonce_block, adopted)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'signed', $15, $15, $16, $17, $18) RETURNING ` + txColumns
 
 // insertTx stores a signed transaction as the latest one of its payment.
 func (t unitTx) insertTx(ctx context.Context, p exchange.ChainPayment, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {
@@ -101,7 +101,7 @@ func (t unitTx) insertTx(ctx context.Context, p exchange.ChainPayment, a exchang
 	}
 	var r exchange.ChainAttempt
 	err := t.Get(ctx, &r, insertTx, a.ID, a.PaymentID, p.Network, n, a.TxID, a.Raw, nullTime(a.ExpiresAt), int64(a.LastValidHeight), nullID(a.NonceWallet), int64(a.Nonce), //nolint:gosec // G115: heights and nonces are far from the limit
-		a.RefBlock, a.Bid.Tip.Decimal(), a.Bid.Cap.Decimal(), limit.Decimal(), t.s.now(), a.NonceAccount, int64(a.NonceBlock), a.Adopted, a.Staked.Decimal()) //nolint:gosec // G115: slots are far from the limit
+		a.RefBlock, a.Bid.Tip.Decimal(), a.Bid.Cap.Decimal(), limit.Decimal(), t.s.now(), a.NonceAccount, int64(a.NonceBlock), a.Adopted) //nolint:gosec // G115: slots are far from the limit
 	if err != nil {
 		return exchange.ChainAttempt{}, err
 	}

@@ -404,7 +404,7 @@ func (s *PaymentSigner) housePays(ctx context.Context, o order, u chain.Unsigned
 	if err != nil || !bounded {
 		return err
 	}
-	if missing := u.Coins().Sub(share); missing.Positive() {
+	if missing := u.FeeLimit.Sub(share); missing.Positive() {
 		refused := chain.Errorf(chain.ReasonGas, "the fee may be %s %s, and the house has %s in the wallet", u.FeeLimit, u.FeeLimit.Asset(), share)
 		refused.Missing = missing
 		return refused
@@ -488,7 +488,6 @@ func (s *PaymentSigner) attempt(o order, signed chain.Signed) exchange.ChainAtte
 		NonceBlock:      signed.NonceBlock,
 		Bid:             signed.Bid,
 		FeeLimit:        signed.FeeLimit,
-		Staked:          signed.Staked,
 		Status:          exchange.TxSigned,
 		CreatedAt:       now,
 		UpdatedAt:       now,

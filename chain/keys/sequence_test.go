@@ -328,15 +328,6 @@ func TestFeesAreTheHousesToPay(t *testing.T) {
 			t.Errorf("%s: %v, missing %s", share, err, refused.Missing)
 		}
 	}
-	// What the sender's resources pay needs no coins.
-	for share, signs := range map[string]bool{"0.0005": true, "0.0004": false, "-0.0001": false} {
-		s, d := numberedRecords(t, v), &counter{latest: 4}
-		d.change = func(u *chain.Unsigned) { u.Staked = money.Must(money.ETH, "0.0015") }
-		s.share = money.Must(money.ETH, share)
-		if a, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID); (err == nil) != signs || signs && !a.Staked.Equal(money.Must(money.ETH, "0.0015")) {
-			t.Errorf("with %s and staked resources: %v", share, err)
-		}
-	}
 	// A higher bid is bounded like the first one.
 	s, d := numberedRecords(t, v), &counter{latest: 4}
 	signer := sequencedSigner(t, v, s, d)

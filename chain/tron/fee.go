@@ -101,18 +101,6 @@ func bandwidthCost(p prices, r resources, bytes int64) int64 {
 	return bytes * p.bandwidth
 }
 
-// maxStakedEnergy bounds what a node may say that an account has: more than the network has for all.
-const maxStakedEnergy = 1_000_000_000_000
-
-// stakedValue is the TRX that would be burnt without an account's energy and bandwidth, for transactions of a size.
-func stakedValue(p prices, r resources, bytes int64) int64 {
-	value := min(r.energy, maxStakedEnergy) * p.energy
-	if bytes > 0 {
-		value += max(r.stakedBandwidth, r.freeBandwidth) / bytes * bytes * p.bandwidth
-	}
-	return value
-}
-
 // activationCost is the cost of a transfer that creates its recipient. Staked bandwidth covers such a transfer, free
 // bandwidth does not (java-tron BandwidthProcessor.consumeForCreateNewAccount).
 func activationCost(p prices, r resources, bytes int64) int64 {

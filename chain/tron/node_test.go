@@ -231,15 +231,6 @@ func TestStakedEnergyIsNotBurnt(t *testing.T) {
 		t.Errorf("burns %d", got)
 	}
 	for _, q := range []struct {
-		energy, staked, free, bytes, value int64
-	}{
-		{0, 0, 0, 345, 0}, {64_285, 0, 600, 345, 6_428_500 + 345_000}, {10, 1000, 600, 345, 1000 + 690_000}, {0, 300, 344, 345, 0}, {1 << 62, 0, 0, 345, maxStakedEnergy * 100},
-	} {
-		if got := stakedValue(p, resources{energy: q.energy, stakedBandwidth: q.staked, freeBandwidth: q.free}, q.bytes); got != q.value {
-			t.Errorf("%+v pay %d", q, got)
-		}
-	}
-	for _, q := range []struct {
 		staked, free, bytes, cost, activation int64
 	}{
 		{0, 600, 345, 0, 1_100_000}, {0, 344, 345, 345_000, 1_100_000}, {345, 0, 345, 0, 1_000_000}, {200, 200, 345, 345_000, 1_100_000},

@@ -193,13 +193,10 @@ func (c *Client) prepareToken(ctx context.Context, w api.WalletClient, t chain.T
 	}
 	size := bandwidthOf(raw)
 	need, most := c.energyBurn(p, r, out.energy, raw.GetFeeLimit())+bandwidthCost(p, r, size), raw.GetFeeLimit()+size*p.bandwidth
-	staked := stakedValue(p, r, size)
 	if r.balance < need || !r.activated {
-		return chain.Unsigned{}, shortOfGas(in.from, need, r.balance, most-staked)
+		return chain.Unsigned{}, shortOfGas(in.from, need, r.balance, most)
 	}
-	u, err := unsigned(t, raw, most)
-	u.Staked = sunOf(staked)
-	return u, err
+	return unsigned(t, raw, most)
 }
 
 // simulate runs the real call. Success is not enough: if the node returns the events, they must contain the exact movement,

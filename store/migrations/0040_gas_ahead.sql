@@ -32,9 +32,6 @@ CREATE INDEX gas_ahead_wallet_idx ON gas_ahead (wallet_id, at);
 CREATE INDEX gas_ahead_network_idx ON gas_ahead (network, at) INCLUDE (amount);
 CALL append_only('gas_ahead');
 
--- What the sender's staked, delegated and free resources could pay of its fees when the transaction was built.
-ALTER TABLE chain_attempts ADD COLUMN fee_staked zero_or_more NOT NULL DEFAULT 0;
-
 CREATE TRIGGER chain_payments_gas BEFORE INSERT ON chain_payments FOR EACH ROW WHEN (NEW.purpose = 'gas') EXECUTE FUNCTION check_gas();
 CREATE TRIGGER chain_payments_gas_ahead AFTER INSERT ON chain_payments FOR EACH ROW WHEN (NEW.purpose = 'gas') EXECUTE FUNCTION count_gas_ahead();
 CREATE INDEX chain_payments_gas_to_idx ON chain_payments (network, to_address) WHERE purpose = 'gas' AND status NOT IN ('completed', 'cancelled');
