@@ -241,6 +241,10 @@ func (c schemaCode) statements() []string {
 		`INSERT INTO schema_code (digest) VALUES ('`+c.digest()+`') ON CONFLICT (only_row) DO UPDATE SET digest = excluded.digest`)
 }
 
+// pinSearchPath is taken over by the functions that work with the owner's rights (SET search_path FROM CURRENT). Tables of pg_temp come last:
+// by default they come first, and a login that may make temporary tables could put one in the place of a table of ours.
+const pinSearchPath = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
+
 // inOneTransaction leaves the bodies of functions unchecked, because they refer to each other; a test checks them.
 func inOneTransaction(ctx context.Context, db *sql.DB, statements []string) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
@@ -252,7 +256,7 @@ func inOneTransaction(ctx context.Context, db *sql.DB, statements []string) (err
 			_ = tx.Rollback() // the first error says more
 		}
 	}()
-	for _, s := range append([]string{`SET LOCAL check_function_bodies = off`}, statements...) {
+	for _, s := range append([]string{`SET LOCAL check_function_bodies = off`, pinSearchPath}, statements...) {
 		if _, err := tx.ExecContext(ctx, s); err != nil {
 			return err
 		}

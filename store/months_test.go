@@ -634,3 +634,20 @@ func TestMigrationKeepsLogAndLedger(t *testing.T) {
 		}
 	}
 }
+
+// A login that may make temporary tables can't put one in the place of a table that a function with the owner's rights works on.
+func TestTemporaryTablesReplaceNoOthers(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	db := storetest.As(t, s, store.RoleFlows)
+	if _, err := db.ExecContext(t.Context(), `CREATE TEMPORARY TABLE months (LIKE months INCLUDING ALL); INSERT INTO pg_temp.months SELECT * FROM public.months`); err != nil {
+		t.Fatal(err)
+	}
+	var made, planted int
+	if err := db.QueryRowContext(t.Context(), `SELECT count(make_month()) FROM generate_series(1, 1)`).Scan(&made); err != nil || made != 1 {
+		t.Fatalf("made %d months: %v", made, err)
+	}
+	if err := db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM public.months) - (SELECT count(*) FROM pg_temp.months)`).Scan(&planted); err != nil || planted != 1 {
+		t.Errorf("the owner has %d months more than the table of the login, want 1: %v", planted, err)
+	}
+}
