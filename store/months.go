@@ -24,11 +24,12 @@ SELECT (SELECT count(*) FROM months WHERE month > this_month()) AS ahead,
 // longer than a moment for it, and nothing is lost while months are late.
 func (s *Store) KeepMonths(ctx context.Context, kept int) (exchange.Months, error) {
 	var m exchange.Months
-	var err error
-	if m.Made, err = s.months(ctx, makeMonth); err != nil {
-		return m, err
+	var err, late error
+	m.Made, late = s.months(ctx, makeMonth)
+	if m.Begun, err = s.month(ctx, beginMonth); err == nil {
+		err = late // a month whose parts are there begins even if the next ones can't be made now
 	}
-	if m.Begun, err = s.month(ctx, beginMonth); err != nil {
+	if err != nil {
 		return m, err
 	}
 	if kept > 0 {

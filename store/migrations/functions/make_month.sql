@@ -16,6 +16,9 @@ BEGIN
     IF last.month >= greatest(this_month(), (SELECT max(month) FROM months WHERE cursor_from <= n << 20)) + interval '4 months' THEN
         RETURN NULL;
     END IF;
+    -- Attaching a part of the lines locks the accounts, because lines refer to them. A posting that has changed an account waits for the parts:
+    -- taken after them, this lock and the posting would wait for each other.
+    LOCK TABLE ledger_accounts IN SHARE ROW EXCLUSIVE MODE;
     m.month := greatest(last.month + interval '1 month', this_month());
     SELECT max((SELECT max(k.cursor) FROM event_keys k WHERE k.cursor >= o.cursor_from AND k.cursor < o.cursor_to)
         - (SELECT min(k.cursor) FROM event_keys k WHERE k.cursor >= o.cursor_from AND k.cursor < o.cursor_to)) >> 20 INTO most FROM months o WHERE o.begun_at IS NOT NULL AND o.month > '2000-01-01';
