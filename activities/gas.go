@@ -56,7 +56,10 @@ func (c *Chain) ApproveTopUp(ctx context.Context, in TopUpInput) (TopUp, error) 
 	}
 	p, err := c.Store.ApproveTopUp(ctx, in.PaymentID, amount, c.Gas.Limit)
 	switch code := exchange.CodeOf(err); {
-	case err == nil && p.Purpose == exchange.ForGas && p.ObjectID != in.PaymentID:
+	case err == nil && p.Purpose == exchange.ForGas && p.ObjectID != in.PaymentID: // brought ahead of need
+		if p.Status == exchange.ChainParked {
+			return TopUp{Refused: GasFailed}, nil // an officer settles it first
+		}
 		return TopUp{Waits: true}, nil
 	case err == nil:
 		return TopUp{PaymentID: p.ID}, nil

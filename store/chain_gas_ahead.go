@@ -24,7 +24,7 @@ func (s *Store) TokenHolders(ctx context.Context, n exchange.Network, limit int)
 	return readAll[exchange.TokenHolder](ctx, s.db, "wallet", readHolders, n, limit)
 }
 
-// Those that never had gas ahead of need come first, so that wallets which are refused keep no others from their turn.
+// They come in no order, so that wallets which are refused keep no others from their turn.
 const readLow = `
 WITH chosen AS MATERIALIZED (
     SELECT w.id, w.address, gas_ahead_kind(w.id) AS kind FROM wallets w WHERE w.network = $1 AND w.id IN (
@@ -39,12 +39,11 @@ WITH chosen AS MATERIALIZED (
 SELECT n.looked, l.id, coalesce(l.address, '') AS address, coalesce(l.kind, '') AS kind, l.share, coalesce((SELECT b.asset FROM ledger_accounts b
         WHERE b.owner_id = l.id AND b.kind = 'custody' AND b.asset IN ('USDT', 'USDC') AND b.posted > 0 ORDER BY b.posted DESC LIMIT 1)::text, '') AS asset
 FROM (SELECT count(*) AS looked FROM looked) n LEFT JOIN LATERAL (
-    SELECT k.*, (SELECT max(g.at) FROM gas_ahead g WHERE g.wallet_id = k.id) AS had FROM looked k
+    SELECT k.* FROM looked k
     WHERE k.share < CASE k.kind WHEN 'vendor' THEN $2::numeric WHEN 'escrow' THEN $3::numeric ELSE $4::numeric END
         AND NOT EXISTS (SELECT FROM chain_payments g WHERE g.purpose = 'gas' AND g.network = $1 AND g.to_address = k.address
             AND g.status NOT IN ('completed', 'cancelled'))
-    ORDER BY had NULLS FIRST, k.id LIMIT $5) l ON true
-ORDER BY l.had NULLS FIRST, l.id`
+    ORDER BY random() LIMIT $5) l ON true`
 
 // GasLow lists the wallets of a network that get gas ahead of need and in which the house has less than below of their kind, with how many of
 // them there are, low or not. A wallet to which gas is on its way is left out.
@@ -179,10 +178,11 @@ func (s *Store) ReviveGasAhead(ctx context.Context, paymentID uuid.UUID) (bool, 
 	})
 }
 
-const openAheadOf = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p.purpose = 'gas' AND p.object_id = $1 AND p.status NOT IN ('completed', 'cancelled')`
+const openAheadOf = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p.purpose = 'gas' AND p.object_id = $1 AND p.status NOT IN ('completed', 'cancelled')
+    AND NOT gas_arrived(p.id)`
 
 // makeWay gives up a top-up of a wallet ahead of need that has no transaction, because a payment asks for gas now. It returns one that has a
-// transaction, or may have moved money: the payment waits for that.
+// transaction in no block yet, for which the payment waits, or a parked one that may have moved money.
 func (t unitTx) makeWay(ctx context.Context, wallet uuid.UUID) (exchange.ChainPayment, bool, error) {
 	p, found, err := readFound[exchange.ChainPayment](ctx, t, openAheadOf, wallet)
 	if err != nil || !found {
@@ -195,7 +195,7 @@ func (t unitTx) makeWay(ctx context.Context, wallet uuid.UUID) (exchange.ChainPa
 	}
 	err = t.abandonPayment(ctx, p.ID, "asked_for", flow)
 	if exchange.CodeOf(err) == exchange.CodeStateConflict {
-		return p, true, nil // it may have been made: an officer settles that
+		return p, true, nil // an officer settles that
 	}
 	return p, false, err
 }

@@ -357,7 +357,13 @@ func TestPaymentsAskBesideGasAhead(t *testing.T) {
 	if err != nil || waits.ID != second.ID {
 		t.Errorf("approved %+v, %v beside one that is signed", waits, err)
 	}
-	if _, err := x.s.RecordFinal(ctx, a.ID, true, 102, "a-102", trx("0.3"), "SUCCESS"); err != nil {
+	if _, err := x.s.RecordIncluded(ctx, a.ID, 102, "a-102"); err != nil {
+		t.Fatal(err)
+	}
+	if waits, err = x.s.ApproveTopUp(ctx, p.ID, trx("10"), 3); err != nil || waits.ID != second.ID {
+		t.Errorf("approved %+v, %v beside one that may have failed in its block", waits, err)
+	}
+	if err := x.s.RecordGasArrival(ctx, a.ID, "a-102"); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := x.s.ApproveTopUp(ctx, p.ID, trx("10"), 3); err != nil || again.ObjectID != p.ID || again.N != 2 {

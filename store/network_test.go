@@ -13,7 +13,7 @@ func TestTheDatabaseKnowsEveryNetwork(t *testing.T) {
 	t.Parallel()
 	db := storetest.Owner(t, storetest.New(t))
 	var coins string
-	if err := db.QueryRowContext(t.Context(), `SELECT prosrc FROM pg_proc WHERE oid = 'house_gas'::regproc`).Scan(&coins); err != nil {
+	if err := db.QueryRowContext(t.Context(), `SELECT prosrc FROM pg_proc WHERE oid = 'gas_share'::regproc`).Scan(&coins); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range exchange.Networks() {
@@ -25,7 +25,7 @@ func TestTheDatabaseKnowsEveryNetwork(t *testing.T) {
 			t.Errorf("%s has no row in escrow_policy", n)
 		}
 		if !strings.Contains(coins, "('"+string(n)+"', '"+string(n.NativeCoin())+"')") {
-			t.Errorf("house_gas does not name the coin of %s", n)
+			t.Errorf("gas_share does not name the coin of %s", n)
 		}
 	}
 }

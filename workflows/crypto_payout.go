@@ -28,7 +28,7 @@ const (
 func CryptoPayout(ctx workflow.Context, in CryptoPayoutInput) (CryptoPayoutResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	about := "chain payment " + in.PaymentID.String() + " of " + in.about()
-	f := &cryptoPayout{in: in, about: subject{flow: CryptoPayoutID(in.PaymentID), about: about}, began: workflow.Now(ctx)}
+	f := &cryptoPayout{in: in, about: subject{flow: CryptoPayoutID(in.PaymentID), about: about}}
 	hears := listens(ctx)
 	hears.woken("signal retry", SignalRetry, func(workflow.Context) { f.retried = true }) // which only ends a pause
 	hears.woken("gas", SignalGas, func(workflow.Context) { f.arrived = true })
@@ -110,7 +110,7 @@ type cryptoPayout struct {
 	gas     *gasTopUp // that the sender waits for; nil for none
 	arrived bool      // a signal came that gas has arrived
 	looks   int       // that are left for gas that has arrived
-	began   time.Time
+	waiting time.Time // since when it waits for gas that was brought ahead of need
 }
 
 func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {

@@ -36,15 +36,19 @@ func (f *cryptoPayout) topUp(ctx workflow.Context, need activities.NeedGas) stri
 			return activities.GasFailed
 		}
 		if approved.Waits {
+			if f.waiting.IsZero() {
+				f.waiting = workflow.Now(ctx)
+			}
 			c := card{title: "Gas is on its way"}
 			c.add("Payment", f.in.PaymentID.String())
 			c.add("For", f.in.about())
 			c.add("Waits for", "a top-up of the sending wallet that was brought ahead of need")
 			describe(ctx, c)
-			await(ctx, slower(ctx, gasPause, f.began), "Look for the gas that is on its way", func() bool { return f.retried })
+			await(ctx, slower(ctx, gasPause, f.waiting), "Look for the gas that is on its way", func() bool { return f.retried })
 			f.retried = false
 			return ""
 		}
+		f.waiting = time.Time{}
 		if approved.PaymentID == uuid.Nil {
 			return approved.Refused
 		}
