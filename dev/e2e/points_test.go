@@ -143,7 +143,7 @@ func roundOf(tracks []track, points []string) round {
 // does. They take several times as long as all other tests of this package.
 const crashesVariable = "KIVUKO_E2E_CRASHES"
 
-// shareVariable asks for a part of all trials, "0/3" to "2/3": those of about every third activity.
+// shareVariable asks for a part of all trials, "0/6" to "5/6": those of about every sixth activity.
 const shareVariable = "KIVUKO_E2E_CRASH_SHARE"
 
 // share is a part of the trials. The trials of one activity belong together, because some need what an earlier one left.
@@ -154,7 +154,7 @@ func askedShare(t *testing.T) share {
 	s := share{of: 1}
 	if asked := os.Getenv(shareVariable); asked != "" {
 		if _, err := fmt.Sscanf(asked, "%d/%d", &s.part, &s.of); err != nil || s.part >= s.of {
-			t.Fatalf("%s=%s: want a part like 0/3", shareVariable, asked)
+			t.Fatalf("%s=%s: want a part like 0/6", shareVariable, asked)
 		}
 		t.Logf("only the trials of share %s; `make test-crash` plays all", asked)
 	}
