@@ -15,7 +15,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// The owner's goals under load: what 95 of 100 requests take at most, in milliseconds, while sixteen clients ask at once and somebody
+// The owner's goals under load: what 95 of 100 requests take at most, in milliseconds, while sixteen clients ask at once and one person
 // logs in beside them.
 const (
 	clientsAtOnce                      = 16
