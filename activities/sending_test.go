@@ -299,6 +299,7 @@ func TestTopUpAmounts(t *testing.T) {
 		policy   GasPolicy
 		missing  string
 		topUp    error
+		ahead    exchange.ChainPaymentStatus // of gas that was brought ahead of need
 		recorded []string
 		want     string
 		fail     bool
@@ -313,16 +314,24 @@ func TestTopUpAmounts(t *testing.T) {
 		"the limit":        {policy: policy, topUp: exchange.Errorf(exchange.CodeInsufficientFunds, "x"), recorded: []string{"topped up 0.004000000000000000"}, want: GasLimit},
 		"no gas wallet":    {policy: policy, topUp: exchange.Errorf(exchange.CodeUnsupported, "x"), recorded: []string{"topped up 0.004000000000000000"}, want: "insufficient_gas"},
 		"signed meanwhile": {policy: policy, topUp: exchange.Errorf(exchange.CodeStateConflict, "x"), recorded: []string{"topped up 0.004000000000000000"}},
+		"on its way":       {policy: policy, ahead: exchange.ChainBroadcast, recorded: []string{"topped up 0.004000000000000000"}},
+		"an officer's":     {policy: policy, ahead: exchange.ChainParked, recorded: []string{"topped up 0.004000000000000000"}, want: GasFailed},
 		"database is away": {policy: policy, topUp: exchange.Errorf(exchange.CodeUnavailable, "x"), recorded: []string{"topped up 0.004000000000000000"}, fail: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows := &chainRows{payment: exchange.ChainPayment{ID: uuid.New()}, topUp: c.topUp}
+			if c.ahead != "" {
+				rows.payment = exchange.ChainPayment{ID: uuid.New(), Purpose: exchange.ForGas, ObjectID: uuid.New(), Status: c.ahead}
+			}
 			a := &Chain{Store: rows, Client: &numberedReader{}, Gas: c.policy}
 			got, err := a.ApproveTopUp(t.Context(), TopUpInput{PaymentID: uuid.New(), Missing: c.missing})
 			if got.Refused != c.want || (err != nil) != c.fail || !slices.Equal(rows.recorded, c.recorded) {
 				t.Errorf("got %+v, %v; %v", got, err, rows.recorded)
 			}
-			if approved := err == nil && c.topUp == nil && c.want == ""; (got.PaymentID != uuid.Nil) != approved {
+			if waits := c.ahead == exchange.ChainBroadcast; got.Waits != waits {
+				t.Errorf("it waits: %v", got.Waits)
+			}
+			if approved := err == nil && c.topUp == nil && c.want == "" && c.ahead == ""; (got.PaymentID != uuid.Nil) != approved {
 				t.Errorf("the payment is %s", got.PaymentID)
 			}
 		})

@@ -183,7 +183,7 @@ func TestRowsOutsideOfAllMonths(t *testing.T) {
 		t.Errorf("rows beyond all months are in %v", got)
 	}
 	if m := kept(t, s, "2026-12", 0); !m.Outside {
-		t.Errorf("nobody is told: %+v", m)
+		t.Errorf("no alert: %+v", m)
 	}
 	m := kept(t, s, "2027-05", 0)
 	if m.Begun != "2027-05" || m.Outside {
@@ -518,6 +518,53 @@ func TestMonthsBeginUnderLoad(t *testing.T) {
 		t.Errorf("the reader got %d of %d events", len(cursors), len(stored))
 	}
 	wantBooks(t, s)
+}
+
+// The parts of a month are locked after the accounts. A posting that has changed an account waits for the parts, so the other order would have
+// the two wait for each other.
+func TestMonthsWaitForPostingsFirst(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	posting, err := storetest.Owner(t, s).BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = posting.Rollback() }()
+	if _, err := posting.ExecContext(ctx, `LOCK TABLE ledger_accounts IN ROW EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	flows, made := storetest.As(t, s, store.RoleFlows), make(chan error, 1)
+	go func() {
+		for {
+			_, err := flows.ExecContext(ctx, `SELECT make_month()`)
+			if sqlState(err) != "55P03" { // it waited for too long
+				made <- err
+				return
+			}
+		}
+	}()
+	const waiting = `SELECT count(*), count(h.pid) FROM pg_locks w JOIN pg_database d ON d.oid = w.database AND d.datname = current_database()
+		LEFT JOIN pg_locks h ON h.pid = w.pid AND h.granted AND h.mode = 'AccessExclusiveLock' AND h.relation = ANY (ARRAY['events_rest', 'ledger_entries_rest', 'ledger_lines_rest']::regclass[])
+		WHERE NOT w.granted AND w.relation = 'ledger_accounts'::regclass`
+	for waits, holds := 0, 0; waits == 0; {
+		select {
+		case err := <-made:
+			t.Fatalf("the month did not wait for the posting: %v", err)
+		default:
+		}
+		if err := posting.QueryRowContext(ctx, waiting).Scan(&waits, &holds); err != nil {
+			t.Fatal(err)
+		}
+		if holds > 0 {
+			t.Errorf("the month waits for the accounts and keeps %d parts from who has them", holds)
+		}
+	}
+	if err := posting.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-made; err != nil {
+		t.Error(err)
+	}
 }
 
 // Events leave the log when all of their month are old enough and no delivery needs them. They stay in a table that does not change, with their

@@ -78,7 +78,7 @@ WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind IN ('r', 'p'
 			t.Errorf("too much: %s", right)
 		}
 	}
-	parts := texts(t, db, `SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r'`) // nobody has a right in one of them
+	parts := texts(t, db, `SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r'`) // no login has a right in one of them
 	listed := map[string]bool{}
 	for _, g := range store.GrantedRights() {
 		listed[g.Table] = true

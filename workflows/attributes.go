@@ -60,7 +60,7 @@ const (
 const (
 	priorityRefund = 1
 	priorityOrder  = 2
-	priorityAhead  = 3 // what nobody waits for yet
+	priorityAhead  = 3 // no object waits for it yet
 )
 
 // OnRampAttributes are the search attributes with which the API starts an on-ramp flow. If the request has the offer that

@@ -102,7 +102,7 @@ func (c *Client) Holders(_ context.Context, address string, _ money.Asset) ([]st
 	return []string{address}, nil
 }
 
-// Unused returns an address that nobody has the key of and that no token knows, for the simulation of a payment to a new recipient. Each
+// Unused returns an address without a known key that no token knows, for the simulation of a payment to a new recipient. Each
 // seed has its own.
 func (c *Client) Unused(seed string) string {
 	return common.BytesToAddress(crypto.Keccak256([]byte("kivuko unused " + seed))).Hex()

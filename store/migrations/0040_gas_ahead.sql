@@ -8,7 +8,7 @@ CREATE TABLE gas_policy (
     network     network         PRIMARY KEY CHECK (network IN ('ethereum', 'tron')),
     vendor_most positive_amount NOT NULL, -- the most that the house may have in a wallet with an active offer after a top-up
     most        positive_amount NOT NULL, -- the same in every other wallet
-    least       positive_amount NOT NULL, -- of a customer's coins, so that nobody makes the house fill wallets with a speck of dust
+    least       positive_amount NOT NULL, -- of a customer's coins, so that a speck of dust makes the house fill no wallet
     free        int             NOT NULL CHECK (free BETWEEN 0 AND 1000), -- how many of the escrow addresses that are lent next
     wallet_day  int             NOT NULL CHECK (wallet_day > 0), -- top-ups of one wallet within 24 hours
     day_budget  positive_amount NOT NULL, -- of all wallets within 24 hours

@@ -1,5 +1,5 @@
 -- Takes the oldest month out of the event log when all of its events are older than so many whole months, and returns it; otherwise NULL. Its
--- part stays as a table that nobody can change. Deliveries need their events: as long as one is there, or the relay has not read the month,
+-- part stays as a table that no login can change. Deliveries need their events: as long as one is there, or the relay has not read the month,
 -- it stays. The keys of its events stay for ever.
 CREATE OR REPLACE FUNCTION archive_events(kept int) RETURNS date LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '800ms' AS $$
 DECLARE

@@ -1,9 +1,9 @@
 -- Begins this month, and returns it; NULL when it has begun or has no parts. From then on positions of the logs and ids of entries come from
--- its ranges. Where nobody calls it, the parts of the month before take what is written. Its parts were made by a transaction that has
+-- its ranges. Where it is not called, the parts of the month before take what is written. Its parts were made by a transaction that has
 -- committed: a sequence does not go back when a transaction is undone.
 --
--- Nobody may have a position and not have committed when the clock is set forward: its rows would come into the log behind readers who have
--- passed them. Everybody who has one has read log_clock, and keeps a lock on it to the end of the transaction.
+-- No writer may have a position and not have committed when the clock is set forward: its rows would come into the log behind readers who have
+-- passed them. Each that has one has read log_clock, and keeps a lock on it to the end of the transaction.
 CREATE OR REPLACE FUNCTION begin_month() RETURNS date LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '800ms' AS $$
 DECLARE
     m      months;
