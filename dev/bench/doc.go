@@ -11,6 +11,8 @@
 // Networks that no part measures do not run, and parts that need only the database run before anything else
 // is started.
 //
+// The answers to sixteen clients at once are measured on a second stack with the blocks and the payers of `make run`.
+//
 // The floor of an on-ramp is a bare flow of the same shape: two local and four regular activities on as
 // many queues, a start by update, a signal, a timer and a child, the last activity tried twice, payloads of
 // about the same size under the same encryption, and no work in any activity. A second floor without child,

@@ -71,18 +71,22 @@ type harness struct {
 	customer *client.Client
 	offer    uuid.UUID
 	phones   atomic.Int64
+	// usual: all networks with their usual blocks, and payers who take their time, as `make run` has them.
+	usual bool
 }
 
 // open starts the database, which is enough for some parts.
-func open(ctx context.Context, o Options) (_ *harness, err error) {
-	w := &harness{Options: o}
-	w.stack, err = stack.Open(stack.Options{
-		Root: o.Root, State: o.State, Product: o.Product, Self: o.Dev, Out: o.Out, AnyPorts: true,
-		TronFlags: []string{"--interval", blockInterval.String()},
-		MomoFlags: []string{"--answer-delay", "0s", "--magic-amounts=false"},
-		Without:   []exchange.Network{exchange.Ethereum, exchange.Solana}, // the measured orders are on TRON
-	})
-	if err != nil {
+func open(ctx context.Context, o Options, usual bool) (_ *harness, err error) {
+	w := &harness{Options: o, usual: usual}
+	options := stack.Options{
+		Root: o.Root, State: o.State, Product: o.Product, Self: o.Dev, Out: o.Out, AnyPorts: true, MomoFlags: []string{"--magic-amounts=false"}, FetchPrograms: usual,
+	}
+	if !usual {
+		options.TronFlags = []string{"--interval", blockInterval.String()}
+		options.MomoFlags = append(options.MomoFlags, "--answer-delay", "0s")
+		options.Without = []exchange.Network{exchange.Ethereum, exchange.Solana} // the measured orders are on TRON
+	}
+	if w.stack, err = stack.Open(options); err != nil {
 		return nil, err
 	}
 	if err := w.start(ctx, stack.Infrastructure()[:1]); err != nil { // PostgreSQL
@@ -97,17 +101,25 @@ func (w *harness) start(ctx context.Context, steps ...[]stack.Step) error {
 	return w.stack.Up(ctx, slices.Concat(steps...))
 }
 
-// ready starts the rest of the stack for the first part that needs it, seeds it and lifts the rates.
+// ready starts the rest of the stack for the first part that needs it.
 func (w *harness) ready(ctx context.Context, p part) error {
 	if !p.stack || w.store != nil {
 		return nil
 	}
+	return w.begin(ctx)
+}
+
+// begin starts the rest of the stack, seeds it and lifts the rates.
+func (w *harness) begin(ctx context.Context) error {
 	for name, value := range map[string]string{
-		"API_RATE_FACTOR": "100000", "TRON_POLL": finality.String(), "LOG_LEVEL": "warn",
+		"API_RATE_FACTOR": "100000", "LOG_LEVEL": "warn",
 		"LIMIT_CUSTOMER_ORDERS": "1000000", "LIMIT_MERCHANT_TRANSFERS": "1000000", "LIMIT_PROMPTS_PER_PHONE": "1000000", // one customer opens all orders
 		"LIMIT_CUSTOMER_FEES": plentyOfFees, "LIMIT_MERCHANT_FEES": plentyOfFees, "LIMIT_HOUSE_FEES": plentyOfFees,
 	} {
 		w.stack.SetEnvironment(name, value)
+	}
+	if !w.usual {
+		w.stack.SetEnvironment("TRON_POLL", finality.String())
 	}
 	if err := w.start(ctx, stack.Infrastructure()[1:], stack.Prepare(), stack.Product()); err != nil {
 		return err

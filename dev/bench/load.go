@@ -2,7 +2,9 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -26,8 +28,22 @@ const (
 const apart = "the flows that the requests start run on the same processors as the API, the database and Temporal"
 
 // underLoad measures the answers of the API to sixteen clients at once, which open orders and then transfers. The flows of both go on
-// meanwhile.
-func (w *harness) underLoad(ctx context.Context, t *table) error {
+// meanwhile, on a stack of its own with the blocks and the payers of `make run`: the other parts' stack makes fifty blocks a second, and
+// each is read.
+func underLoad(ctx context.Context, other *harness, t *table) (err error) {
+	o := other.Options
+	if o.State, err = stateDir(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(o.State)) }()
+	w, err := open(ctx, o, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
 	if err := w.login(ctx); err != nil {
 		return err
 	}
