@@ -24,7 +24,7 @@ func (w *harness) loads() []load {
 	return []load{
 		{1, time.Second, 5 * time.Second, 2},
 		{10, 2 * time.Second, 5 * time.Second, 3},
-		{50, 4 * time.Second, 7 * time.Second, 3},
+		{50, 6 * time.Second, 20 * time.Second, 3}, // flows started together end together: a stretch is many times as long as one
 	}
 }
 

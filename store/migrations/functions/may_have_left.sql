@@ -1,6 +1,8 @@
 -- Whether the value of an object may have left, is on its way, or may still leave without another judgement.
-CREATE OR REPLACE FUNCTION may_have_left(purpose text, object uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT CASE purpose
+CREATE OR REPLACE FUNCTION may_have_left(purpose text, object uuid) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN CASE purpose
         WHEN 'transfer' THEN NOT EXISTS (SELECT FROM transfers f WHERE f.id = object AND f.status IN ('cancelled', 'rejected', 'blocked', 'failed'))
         WHEN 'funding' THEN NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'funding' AND p.object_id = object AND p.status = 'cancelled')
         WHEN 'fee_sweep' THEN NOT EXISTS (SELECT FROM fee_sweeps s WHERE s.id = object AND s.status = 'cancelled')
@@ -10,5 +12,5 @@ CREATE OR REPLACE FUNCTION may_have_left(purpose text, object uuid) RETURNS bool
         WHEN 'withdrawal' THEN NOT EXISTS (SELECT FROM otc_withdrawals w WHERE w.id = object AND w.status IN ('rejected', 'cancelled', 'failed'))
         ELSE EXISTS (SELECT FROM order_payouts p WHERE p.id = object AND p.rail = 'bank' AND p.status IN ('processing', 'completed')) END
         OR purpose IN ('refund', 'payout') AND EXISTS (SELECT FROM payment_attempts a WHERE a.object_id = object AND a.direction = 'payout'
-            AND a.status IN ('created', 'unknown', 'accepted', 'succeeded'))
-$$;
+            AND a.status IN ('created', 'unknown', 'accepted', 'succeeded'));
+END $$;

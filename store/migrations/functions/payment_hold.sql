@@ -1,8 +1,10 @@
 -- Why nothing may be signed for a payment; empty when it may. A freeze and the state of a database that was put back
 -- pass; the others last until an officer has decided. What makes a handed-out transaction impossible is signed in both. Of a swap, a
 -- leg that was given up and moved money after all holds up the others: the money would go out twice.
-CREATE OR REPLACE FUNCTION payment_hold(payment uuid) RETURNS text LANGUAGE sql AS $$
-    SELECT CASE
+CREATE OR REPLACE FUNCTION payment_hold(payment uuid) RETURNS text LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (SELECT CASE
         WHEN EXISTS (SELECT FROM deposit_quarantine q WHERE q.payment_id = p.id AND q.settled_at IS NULL)
             OR p.purpose LIKE 'swap\_%' AND EXISTS (SELECT FROM chain_payments o JOIN deposit_quarantine q ON q.payment_id = o.id AND q.settled_at IS NULL
                 WHERE o.object_id = p.object_id AND o.purpose IN ('swap_collect', 'swap_payout', 'swap_refund')) THEN 'unexpected_send'
@@ -15,5 +17,5 @@ CREATE OR REPLACE FUNCTION payment_hold(payment uuid) RETURNS text LANGUAGE sql 
         WHEN frozen() THEN 'frozen'
         WHEN put_back() THEN 'put_back'
         ELSE '' END
-    FROM chain_payments p WHERE p.id = payment
-$$;
+    FROM chain_payments p WHERE p.id = payment);
+END $$;

@@ -1,7 +1,9 @@
 -- Reports whether a release has the terms of its object: a transfer, the crypto that funds a sale from a wallet in our
 -- custody, which leaves its owner for a payee of shillings, earned fees, a refund, or a payout of an order.
-CREATE OR REPLACE FUNCTION release_matches(r releases) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT CASE r.purpose
+CREATE OR REPLACE FUNCTION release_matches(r releases) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN CASE r.purpose
         WHEN 'transfer' THEN EXISTS (SELECT FROM transfers f WHERE f.id = r.object_id AND f.created_at = r.opened_at AND f.value = r.value AND f.wallet_id::text = r.source
             AND f.requested_by = r.requester_id AND coalesce(f.vendor_id, f.sender_id) IS NOT DISTINCT FROM r.owner_id AND (f.kind = 'internal') = r.inside
             AND r.house = (r.owner_id IS NULL) AND r.recipient = CASE WHEN f.kind = 'external' THEN f.network || ':' || f.to_address
@@ -16,5 +18,5 @@ CREATE OR REPLACE FUNCTION release_matches(r releases) RETURNS boolean LANGUAGE 
         ELSE (SELECT (t.house, t.inside, t.owner_id, t.source, t.requester_id, t.value, t.exempt, t.recipient)
                 IS NOT DISTINCT FROM (r.house, r.inside, r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.recipient)
             FROM release_terms(r.purpose, r.object_id) t)
-    END
-$$;
+    END;
+END $$;

@@ -1,6 +1,8 @@
 -- Why a withdrawal may have left, or may still leave, without another decision; NULL when it did not and can't.
-CREATE OR REPLACE FUNCTION withdrawal_alive(w otc_withdrawals) RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT CASE
+CREATE OR REPLACE FUNCTION withdrawal_alive(w otc_withdrawals) RETURNS text LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN CASE
         WHEN EXISTS (SELECT FROM payment_attempts a WHERE a.object_type = 'otc_withdrawal' AND a.object_id = w.id AND a.direction = 'payout'
             AND a.status IN ('created', 'unknown', 'accepted', 'succeeded')) THEN 'may have been paid by mobile money'
         WHEN w.claimed THEN 'is said to be paid'
@@ -10,5 +12,5 @@ CREATE OR REPLACE FUNCTION withdrawal_alive(w otc_withdrawals) RETURNS text LANG
         WHEN w.transfer_intent_id IS NOT NULL AND NOT EXISTS (SELECT FROM intents i LEFT JOIN transfers f ON f.id = i.object_id WHERE i.id = w.transfer_intent_id
             AND CASE WHEN f.id IS NULL THEN i.refused_at IS NOT NULL
                 ELSE f.status IN ('cancelled', 'rejected', 'failed') OR f.status = 'blocked' AND f.status_detail = 'released' END) THEN 'has a transfer that may still pay'
-    END
-$$;
+    END;
+END $$;
