@@ -22,7 +22,8 @@ import (
 )
 
 // The schema: numbered files with tables and triggers, which run once, and the functions and grants (roles.go), which every
-// migration rewrites. digests.txt lists the digests of all released sets of functions and grants, newest last.
+// migration rewrites. A function that reads rows is in PL/pgSQL, which keeps its plans; one in SQL is parsed and planned anew in each
+// query that calls it. digests.txt lists the digests of all released sets of functions and grants, newest last.
 //
 //go:embed migrations
 var migrationFiles embed.FS

@@ -88,12 +88,22 @@ func Run(ctx context.Context, c client.Client, have Activities, o Options) error
 	}
 }
 
-// How many tasks a process asks for at a time. With two, the SDK's default, new flows of a busy queue wait for seconds although the
-// process has room for them.
+// How many tasks a process asks for at a time: of flows that it knows, of flows that it doesn't, and of activities. With two, the SDK's
+// default, new flows of a busy queue wait for seconds although the process has room for them.
 const (
-	flowPolls     = 8
-	activityPolls = 4
+	flowPolls = 6
+	// ActivityPolls are those of one queue's activities.
+	ActivityPolls = 4
 )
+
+// PollsOfFlows asks for the tasks of new flows apart from those of flows that the process knows. The SDK's default asks for one kind or the
+// other with the same polls, and only for the known ones while those have a backlog: an order then waited four seconds to be opened,
+// because others had been paid. As many polls as it begins with are all that it may have, so that it never scales.
+func PollsOfFlows() sdk.PollerBehavior {
+	return sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{
+		InitialNumberOfPollers: flowPolls, MinimumNumberOfPollers: flowPolls, MaximumNumberOfPollers: flowPolls,
+	})
+}
 
 func build(c client.Client, name string, have []any, o Options, fatal chan<- error) (sdk.Worker, error) {
 	q, ok := o.TemporalConfig.Queues[name]
@@ -104,8 +114,8 @@ func build(c client.Client, name string, have []any, o Options, fatal chan<- err
 		MaxConcurrentActivityExecutionSize:      q.ConcurrentActivities,
 		MaxConcurrentLocalActivityExecutionSize: q.ConcurrentLocal,
 		MaxConcurrentWorkflowTaskExecutionSize:  q.ConcurrentFlows,
-		MaxConcurrentWorkflowTaskPollers:        flowPolls,
-		MaxConcurrentActivityTaskPollers:        activityPolls,
+		WorkflowTaskPollerBehavior:              PollsOfFlows(),
+		MaxConcurrentActivityTaskPollers:        ActivityPolls,
 		TaskQueueActivitiesPerSecond:            q.Rate,
 		DisableWorkflowWorker:                   !q.Flows,
 		WorkerStopTimeout:                       stopTimeout,

@@ -9,8 +9,10 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/worker"
+	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"kivuko/worker"
 )
 
 // The bare flows measure Temporal's own cost of as many activities as an on-ramp has, without any work in them.
@@ -19,9 +21,6 @@ const (
 	typeFlat  = "BareFlat"  // the on-ramp's activities and its signal, in one flow on one queue
 	typeShape = "BareShape" // the same with the on-ramp's update, timer and four queues
 	typePark  = "BarePark"  // waits for a signal
-
-	// As the product's.
-	flowPolls, activityPolls = 8, 4
 
 	bareFlows  = "bare-flows"
 	bareMomo   = "bare-momo"
@@ -157,8 +156,8 @@ func shape(ctx workflow.Context, s step) error {
 func Serve(ctx context.Context, c client.Client) error {
 	activities := &bareActivities{temporal: c}
 	for _, queue := range []string{bareFlows, bareMomo, bareChain, bareSigner} {
-		w := worker.New(c, queue, worker.Options{
-			DisableWorkflowWorker: queue != bareFlows, MaxConcurrentWorkflowTaskPollers: flowPolls, MaxConcurrentActivityTaskPollers: activityPolls,
+		w := sdk.New(c, queue, sdk.Options{
+			DisableWorkflowWorker: queue != bareFlows, WorkflowTaskPollerBehavior: worker.PollsOfFlows(), MaxConcurrentActivityTaskPollers: worker.ActivityPolls,
 		})
 		if queue == bareFlows {
 			for name, flow := range map[string]any{typeEmpty: empty, typeFlat: flat, typeShape: shape, typePark: park} {

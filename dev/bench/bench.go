@@ -14,21 +14,23 @@ type part struct {
 	name  string
 	stack bool // it loads the running stack; the others need only the database, or start what they need
 	run   func(context.Context, *harness, *table) error
+	long  bool // only where it is asked for by its name
 }
 
 // parts are in the order in which they disturb each other least: those that need only the database run
 // before anything else is started.
 func parts() []part {
 	return []part{
-		{"suites", false, suitesOf(storeSuite, apiSuite, uploadSuite)},
-		{"deposits", false, suitesOf(depositSuite)},
-		{"sending", false, suitesOf(sendingSuite)},
-		{"load", false, underLoad},
-		{"history", true, func(ctx context.Context, w *harness, t *table) error { return w.histories(ctx, t) }},
-		{"parked", true, func(ctx context.Context, w *harness, t *table) error { return w.parked(ctx, t) }},
-		{"opening", true, func(ctx context.Context, w *harness, t *table) error { return w.opening(ctx, t) }},
-		{"throughput", true, func(ctx context.Context, w *harness, t *table) error { return w.throughput(ctx, t) }},
-		{"selling", true, func(ctx context.Context, w *harness, t *table) error { return w.selling(ctx, t) }},
+		{name: "suites", run: suitesOf(storeSuite, apiSuite, uploadSuite)},
+		{name: "deposits", run: suitesOf(depositSuite)},
+		{name: "sending", run: suitesOf(sendingSuite)},
+		{name: "load", run: underLoad},
+		{name: "history", stack: true, run: func(ctx context.Context, w *harness, t *table) error { return w.histories(ctx, t) }},
+		{name: "parked", stack: true, run: func(ctx context.Context, w *harness, t *table) error { return w.parked(ctx, t) }},
+		{name: "opening", stack: true, run: func(ctx context.Context, w *harness, t *table) error { return w.opening(ctx, t) }},
+		{name: "throughput", stack: true, run: func(ctx context.Context, w *harness, t *table) error { return w.throughput(ctx, t) }},
+		{name: "selling", stack: true, run: func(ctx context.Context, w *harness, t *table) error { return w.selling(ctx, t) }},
+		{name: "waiting", stack: true, long: true, run: func(ctx context.Context, w *harness, t *table) error { return w.waiting(ctx, t) }},
 	}
 }
 
@@ -63,7 +65,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	t := &table{}
 	var errs []error
 	for _, p := range parts() {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) || len(o.Only) == 0 && p.long {
 			continue
 		}
 		w.say("\n== %s (%.0f s after the start)", p.name, time.Since(began).Seconds())

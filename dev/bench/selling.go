@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"kivuko/dev/client"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
 	"kivuko/workflows"
 )
 
@@ -42,6 +46,9 @@ func (w *harness) selling(ctx context.Context, t *table) error {
 	if w.Quick {
 		alone, beside = quickAlone, quickBeside
 	}
+	if err := w.saleHistory(ctx, t, offer); err != nil {
+		return err
+	}
 	var opened, starts []time.Duration
 	for range alone {
 		began := time.Now()
@@ -58,11 +65,6 @@ func (w *harness) selling(ctx context.Context, t *table) error {
 			return err
 		}
 		starts = append(starts, start)
-		if len(opened) == alone {
-			if err := w.saleHistory(ctx, t, s); err != nil {
-				return err
-			}
-		}
 	}
 	ours, bare := quantile(opened, 0.5), quantile(starts, 0.5)
 	t.add(figure{
@@ -74,7 +76,7 @@ func (w *harness) selling(ctx context.Context, t *table) error {
 
 // salesBeside plays sales in parallel, each from its opening to the crypto with the vendor.
 func (w *harness) salesBeside(ctx context.Context, t *table, offer uuid.UUID, n int) error {
-	began := time.Now()
+	began, before := time.Now(), w.measure()
 	group, inner := errgroup.WithContext(ctx)
 	for range n {
 		group.Go(func() error {
@@ -88,7 +90,11 @@ func (w *harness) salesBeside(ctx context.Context, t *table, offer uuid.UUID, n 
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	took := time.Since(began)
+	took, each := time.Since(began), summary{cpu: w.measure().since(before)}
+	for process := range each.cpu {
+		each.cpu[process] /= time.Duration(n)
+	}
+	w.say("  CPU ms per sale:%s", each.cost())
 	t.add(figure{
 		name: "parallel sales", unit: "a second", ratio: float64(n) / took.Seconds(),
 		note: fmt.Sprintf("%d in %.1f s, from the opening to the crypto with the vendor, including two waits for finality of %s each", n, took.Seconds(), finality),
@@ -159,10 +165,20 @@ func (w *harness) settle(ctx context.Context, s sale) error {
 	return nil
 }
 
-// saleHistory counts the history events of a sale.
-func (w *harness) saleHistory(ctx context.Context, t *table, s sale) error {
+// saleHistory counts the history events of a sale whose escrow address has the gas that `GasAhead` brings.
+func (w *harness) saleHistory(ctx context.Context, t *table, offer uuid.UUID) error {
+	s, err := w.openSale(ctx, offer)
+	if err == nil {
+		err = w.awaitGas(ctx, s.Escrow.String)
+	}
+	if err == nil {
+		err = w.settle(ctx, s)
+	}
 	c := count{}
-	if err := w.countFlow(ctx, "off-ramp", workflows.OffRampID(s.ID), &c); err != nil {
+	if err == nil {
+		err = w.countFlow(ctx, "off-ramp", workflows.OffRampID(s.ID), &c)
+	}
+	if err != nil {
 		return err
 	}
 	t.add(figure{
@@ -170,4 +186,28 @@ func (w *harness) saleHistory(ctx context.Context, t *table, s sale) error {
 		note: fmt.Sprintf("%d activities and %d local ones; %d bytes", c.activities, c.local, c.bytes),
 	})
 	return nil
+}
+
+// awaitGas waits until an escrow address holds native coins.
+func (w *harness) awaitGas(ctx context.Context, address string) error {
+	const each, limit = time.Second, 3 * time.Minute // GasAhead looks each minute
+	all, _, err := w.store.EscrowAddresses(ctx, store.EscrowFilter{Network: exchange.Tron}, store.Page{Number: 1, Size: store.MaxPageSize})
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(all, func(a exchange.EscrowAddress) bool { return a.Address == address })
+	if at < 0 {
+		return fmt.Errorf("the escrow pool does not list %s", address)
+	}
+	account := exchange.Owned(exchange.AccCustody, all[at].ID, money.TRX)
+	for deadline := time.Now().Add(limit); ; {
+		held, err := w.store.Account(ctx, account)
+		if err != nil || held.Posted.Positive() {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("no gas came to %s within %s", address, limit)
+		}
+		pause(ctx, each)
+	}
 }
