@@ -133,7 +133,34 @@ func (j job) purchase(ctx context.Context, c *client.Client) (order, error) {
 	if o, err = j.follow(ctx, c, o); err != nil {
 		return order{}, err
 	}
+	if err := j.sayHowFast(ctx, c, o.ID); err != nil {
+		return order{}, err
+	}
 	return o, j.arrived(ctx, o.TxHash.String, o.WalletAddress, o.CryptoAmount)
+}
+
+// sayHowFast prints the time from the proof of the payment, which approves the crypto's, to its broadcast.
+func (j job) sayHowFast(ctx context.Context, c *client.Client, id uuid.UUID) error {
+	var line struct {
+		Events []struct {
+			Type string    `json:"type"`
+			At   time.Time `json:"at"`
+		} `json:"events"`
+	}
+	if err := c.Get(ctx, "/api/v1/auth/orders/"+id.String()+"/timeline", &line); err != nil {
+		return err
+	}
+	var proven time.Time
+	for _, e := range line.Events {
+		switch e.Type {
+		case "chain_payment.approved":
+			proven = e.At
+		case "chain_payment.broadcast":
+			j.say("from the proof of the payment to the broadcast it took %d ms", e.At.Sub(proven).Milliseconds())
+			return nil
+		}
+	}
+	return fmt.Errorf("the timeline of order %s has no broadcast", id)
 }
 
 // pick takes the first active offer of USDT on the network.
