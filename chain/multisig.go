@@ -1,0 +1,149 @@
+package chain
+
+import (
+	"context"
+	"time"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Multisig is a client of a network on which one account can need the signatures of several owners, enforced by the chain.
+//
+// What the owners sign is prepared once, as a Joint. It names everything that the chain will do, so signatures collected for
+// it over days can be used for nothing else. When enough owners have signed, an Execution puts their signatures into one
+// transaction, which is signed by whoever pays for it, stored, broadcast and judged as any other.
+type Multisig interface {
+	Client
+	// Quorum reads who controls an account, from the newest final block and from the newest. ReasonForeign when the address
+	// has no account of several owners that this driver understands, with the rule that it breaks (a module, a guard, a
+	// foreign implementation, a permission that allows too much).
+	Quorum(ctx context.Context, address string) (Quorum, error)
+	// PrepareJoint builds what the owners sign, and refuses what could not succeed now. The account's quorum must be the
+	// draft's, at the newest block.
+	PrepareJoint(ctx context.Context, d JointDraft) (Joint, error)
+	// CheckJoint rebuilds a joint transaction from its parts, without a network, and returns an error unless the bytes say
+	// just that. A signer and whoever shows it in words call this first.
+	CheckJoint(j Joint) error
+	// Signature checks one owner's signature, made by our own key store or by another tool, without a network. It returns the
+	// owner, and the signature in its canonical form. ReasonForeign names the check that failed: its length, its values, a
+	// key that is no owner's.
+	Signature(j Joint, signature []byte) (OwnerSignature, error)
+	// PrepareExecution builds the transaction that carries out a joint one with these signatures, after simulating it. The
+	// account's quorum at the newest block must still accept them.
+	PrepareExecution(ctx context.Context, j Joint, signatures []OwnerSignature, d ExecutionDraft) (Execution, error)
+	// SignExecution completes it: with the key of the draft's payer where the network has one, else with no key. Before
+	// signing, the bytes are decoded and must match the joint transaction and its signatures exactly.
+	SignExecution(x Execution, payer ...Key) (Signed, error)
+	// Outcome reports what became of a joint transaction, whoever sent it, from a final block not older than the one at which
+	// it was prepared.
+	Outcome(ctx context.Context, j Joint) (JointOutcome, error)
+}
+
+// Owner is one of the keys that control an account.
+type Owner struct {
+	Address string // canonical
+	Weight  uint32 // 1 where the network has no weights
+}
+
+// Quorum is who controls an account.
+type Quorum struct {
+	Owners    []Owner // ordered by address
+	Threshold uint32  // the sum of weights that suffices
+	// Control is the quorum that may change the owners, where it is another (TRON: the owner permission). Nil: the same.
+	Control *Quorum
+	// Permission is the number of the permission on TRON whose quorum this is.
+	Permission int32
+	// Sequence is the next number of the account, on a network whose accounts number their joint transactions (a Safe's nonce).
+	Sequence uint64
+	// Head holds the blocks at which it was read.
+	Head Head
+	// Moving is set while the newest block and the newest final one differ about owners or threshold.
+	Moving bool
+}
+
+// JointDraft is the input of PrepareJoint. It has a transfer or an owners' change, or neither: that cancels what else is at
+// its number.
+type JointDraft struct {
+	Account  string
+	Transfer *Transfer // From is Account
+	Owners   *OwnersChange
+	// Quorum is what was read and approved: the transaction is built for these owners.
+	Quorum Quorum
+	// Sequence is the joint transaction's number, on a network that has them.
+	Sequence uint64
+	// FeePayer and NonceAccount are as in Draft, on a sponsored network.
+	FeePayer     string
+	NonceAccount string
+	// Life is how long the signatures are worth something, where the network limits that; zero: as long as it allows.
+	Life time.Duration
+}
+
+// OwnersChange is the quorum that an account shall have.
+type OwnersChange struct {
+	Owners    []Owner
+	Threshold uint32
+	// Control is the quorum of the owner permission on TRON.
+	Control *OwnersChange
+}
+
+// Joint is a transaction that several owners sign.
+type Joint struct {
+	JointDraft
+	// Digest is what an owner's key signs: 32 bytes for secp256k1, the message itself on Solana.
+	Digest []byte
+	// Body is the network's encoding: the SafeTx as EIP-712 typed data (JSON), TRON's raw_data, Solana's message.
+	Body []byte
+	// ID names it for ever: the SafeTx hash or the transaction id on TRON, in the network's form. On Solana the hash of the
+	// message, because the transaction's id is the fee payer's signature.
+	ID string
+	// ExpiresAt is when the chain stops accepting it; zero where it never does.
+	ExpiresAt time.Time
+	RefBlock  string // the block it refers to, or the value of its nonce account
+	// Block is the final block at which it was prepared.
+	Block    Block
+	FeeLimit money.Amount // the most that the account itself can pay for it, in the native coin
+}
+
+// OwnerSignature is the signature of one owner.
+type OwnerSignature struct {
+	Owner     string
+	Signature []byte
+}
+
+// ExecutionDraft is who sends an execution.
+type ExecutionDraft struct {
+	// Payer sends it and pays the fee, on a network where that isn't the account itself; Nonce and Bump are its number and the
+	// bid that this one replaces, see Draft.
+	Payer string
+	Nonce uint64
+	Bump  exchange.Bid
+}
+
+// Execution is the transaction that carries out a joint one.
+type Execution struct {
+	Unsigned
+	Joint      Joint
+	Signatures []OwnerSignature
+}
+
+// JointState is what became of a joint transaction.
+type JointState string
+
+// The states. Only those of final blocks are proof.
+const (
+	JointOpen       JointState = "open"       // it can still be executed
+	JointIncluded   JointState = "included"   // in a block that may be undone
+	JointExecuted   JointState = "executed"   // final, and it did what it says
+	JointFailed     JointState = "failed"     // final, moved nothing, and can never be executed
+	JointSuperseded JointState = "superseded" // another transaction took its number
+	JointExpired    JointState = "expired"    // no block can include it any more
+)
+
+// JointOutcome is a state with its evidence.
+type JointOutcome struct {
+	State JointState
+	// TxID is the transaction that executed it, or that took its number.
+	TxID     string
+	Location Location
+}
