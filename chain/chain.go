@@ -139,6 +139,8 @@ type Draft struct {
 	// opened.
 	Step NonceStep
 	Seed string
+	// Owners is the quorum of the account To, which From opens with Seed, see Opener. Amount is what the account must hold.
+	Owners *OwnersChange
 	// Life is how long the transaction may live, where its sender decides that; zero: the driver decides. A transaction that
 	// is signed outside of the service needs hours.
 	Life time.Duration
@@ -153,13 +155,14 @@ type Unsigned struct {
 	ExpiresAt       time.Time
 	LastValidHeight uint64 // the Block.Height after which no block can include it
 	Nonce           uint64
-	RefBlock        string       // the block that it refers to, or the value of its nonce account
-	NonceAccount    string       // empty when a block limits its life
-	NonceBlock      uint64       // a final block by which the account had that value
-	Step            NonceStep    // see Draft
-	Seed            string       // see Draft
-	Bid             exchange.Bid // its fee offer, on a sequenced network
-	FeeLimit        money.Amount // the most that it can cost, in the native coin
+	RefBlock        string        // the block that it refers to, or the value of its nonce account
+	NonceAccount    string        // empty when a block limits its life
+	NonceBlock      uint64        // a final block by which the account had that value
+	Step            NonceStep     // see Draft
+	Seed            string        // see Draft
+	Owners          *OwnersChange // see Draft
+	Bid             exchange.Bid  // its fee offer, on a sequenced network
+	FeeLimit        money.Amount  // the most that it can cost, in the native coin
 }
 
 // Signed is a transaction ready to be stored and then broadcast.

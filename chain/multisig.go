@@ -40,6 +40,17 @@ type Multisig interface {
 	Outcome(ctx context.Context, j Joint) (JointOutcome, error)
 }
 
+// Opener is a client of a network on which a transaction of one key opens an account of several owners, at an address that is
+// known before. Prepare builds it from Draft.Owners.
+type Opener interface {
+	Client
+	// MultisigAccount is the address of the account that an authority opens with a seed for a quorum. The address depends on
+	// all three, so it can be found again without a record, and leads to no other owners.
+	MultisigAccount(authority, seed string, q OwnersChange) (string, error)
+	// MultisigRent is what the account must hold.
+	MultisigRent(ctx context.Context) (money.Amount, error)
+}
+
 // Owner is one of the keys that control an account.
 type Owner struct {
 	Address string // canonical
@@ -72,6 +83,11 @@ type JointDraft struct {
 	Quorum Quorum
 	// Sequence is the joint transaction's number, on a network that has them.
 	Sequence uint64
+	// Signers are the owners whose signatures the transaction needs, in the order of their addresses, on a network whose
+	// messages name their signers (Solana): as many as the threshold. Empty where any owners may sign. When another owner
+	// signs in place of one of them, a joint transaction of that choice is prepared at the same value of the nonce account.
+	// Of all that are prepared at one value, the network executes at most one.
+	Signers []string
 	// FeePayer and NonceAccount are as in Draft, on a sponsored network.
 	FeePayer     string
 	NonceAccount string
