@@ -38,6 +38,14 @@ type message struct {
 	Gas   *hexutil.Uint64 `json:"gas,omitempty"`
 }
 
+// value is the ether that a call carries.
+func (m message) value() *big.Int {
+	if m.Value == nil {
+		return new(big.Int)
+	}
+	return (*big.Int)(m.Value)
+}
+
 // selector is the first four bytes of a call.
 func selector(signature string) []byte { return crypto.Keccak256([]byte(signature))[:4] }
 
@@ -231,11 +239,11 @@ func (c *Client) simulatePlainly(ctx context.Context, conn *rpc.Client, m messag
 	if err := saysYes(asset, result); err != nil {
 		return err
 	}
-	rate, err := number(ctx, conn, m.To, selector("basisPointsRate()"), b)
+	rate, err := number(ctx, conn, c.contracts[asset], selector("basisPointsRate()"), b)
 	if err != nil {
 		return err
 	}
-	most, err := number(ctx, conn, m.To, selector("maximumFee()"), b)
+	most, err := number(ctx, conn, c.contracts[asset], selector("maximumFee()"), b)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ type transaction struct {
 	From        common.Address  `json:"from"`
 	To          *common.Address `json:"to"`
 	Value       *hexutil.Big    `json:"value"`
+	Input       hexutil.Bytes   `json:"input"`
 	BlockNumber *hexutil.Uint64 `json:"blockNumber"` // nil while it is pending
 }
 

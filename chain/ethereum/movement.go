@@ -59,8 +59,8 @@ func (c *Client) tokenMovements(tx string, logs []*types.Log) ([]chain.Movement,
 	return out, nil
 }
 
-// movements reads everything that an included transaction moved; nothing if it failed. Ether that contracts pass on has no
-// event and is not found here, but the reconciliation of balances finds it.
+// movements reads what an included transaction moved; nothing if it failed. Ether that contracts pass on has no event and is
+// not found here. That of Safes is found in their block (safeEther); the reconciliation of balances finds the rest.
 func (c *Client) movements(t transaction, r *types.Receipt) ([]chain.Movement, error) {
 	if r.Status != types.ReceiptStatusSuccessful {
 		return nil, nil

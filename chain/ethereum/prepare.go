@@ -1,6 +1,7 @@
 package ethereum
 
 import (
+	"bytes"
 	"context"
 	"math/big"
 
@@ -26,27 +27,42 @@ func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, er
 	if d.FeePayer != "" {
 		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "on Ethereum the sender pays the fee")
 	}
+	if d.Owners != nil {
+		return c.prepareOpening(ctx, d)
+	}
 	in, err := c.intent(d.Transfer)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 	return ask(ctx, c.nodes, func(ctx context.Context, conn *rpc.Client) (chain.Unsigned, error) {
-		latest, err := readHeader(ctx, conn, tagLatest)
+		latest, err := c.newest(ctx, conn)
 		if err != nil {
 			return chain.Unsigned{}, err
-		}
-		if err := endpoints.Fresh(latest.block(), c.config.Now(), c.config.MaxHeadAge); err != nil {
-			return chain.Unsigned{}, err
-		}
-		if latest.BaseFee == nil {
-			return chain.Unsigned{}, chain.Errorf(chain.ReasonProtocol, "block %d has no base fee", uint64(latest.Number))
 		}
 		return c.prepare(ctx, conn, d, in, latest)
 	})
 }
 
+// newest reads the newest block, which must be fresh enough to prepare on.
+func (c *Client) newest(ctx context.Context, conn *rpc.Client) (header, error) {
+	latest, err := readHeader(ctx, conn, tagLatest)
+	if err != nil {
+		return header{}, err
+	}
+	if err := endpoints.Fresh(latest.block(), c.config.Now(), c.config.MaxHeadAge); err != nil {
+		return header{}, err
+	}
+	if latest.BaseFee == nil {
+		return header{}, chain.Errorf(chain.ReasonProtocol, "block %d has no base fee", uint64(latest.Number))
+	}
+	return latest, nil
+}
+
 func (c *Client) prepare(ctx context.Context, conn *rpc.Client, d chain.Draft, in intent, latest header) (chain.Unsigned, error) {
 	m, block := c.message(in), latest.block()
+	if err := sends(ctx, conn, in.from, block); err != nil {
+		return chain.Unsigned{}, err
+	}
 	coins, err := c.holding(ctx, conn, money.ETH, in.from, block)
 	if err != nil {
 		return chain.Unsigned{}, err
@@ -58,6 +74,32 @@ func (c *Client) prepare(ctx context.Context, conn *rpc.Client, d chain.Draft, i
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
+	u, err := c.offer(ctx, conn, m, gas, coins, chain.ExecutionDraft{Nonce: d.Nonce, Bump: d.Bump}, latest)
+	u.Transfer = d.Transfer
+	return u, err
+}
+
+// delegation is the prefix of the code of an account whose key has delegated it to a contract (EIP-7702). The key still signs
+// its transactions.
+var delegation = []byte{0xef, 0x01, 0x00}
+
+// sends refuses a sender whose transactions no key can sign (EIP-3607): a contract, such as a Safe.
+func sends(ctx context.Context, conn *rpc.Client, from common.Address, b chain.Block) error {
+	var code hexutil.Bytes
+	if err := conn.CallContext(ctx, &code, "eth_getCode", from, at(b)); err != nil {
+		return err
+	}
+	if len(code) > 0 && !bytes.HasPrefix(code, delegation) {
+		return chain.Errorf(chain.ReasonAddress, "the sender %s is a contract, for which no key can sign a transaction", from)
+	}
+	return nil
+}
+
+// offer makes the transaction of a call, with a number and a bid, and refuses one that its sender, who has so many coins,
+// can't pay.
+func (c *Client) offer(
+	ctx context.Context, conn *rpc.Client, m message, gas uint64, coins money.Amount, d chain.ExecutionDraft, latest header,
+) (chain.Unsigned, error) {
 	baseFee := (*big.Int)(latest.BaseFee)
 	market, err := c.market(ctx, conn, baseFee)
 	if err != nil {
@@ -71,25 +113,21 @@ func (c *Client) prepare(ctx context.Context, conn *rpc.Client, d chain.Draft, i
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	need := cost
-	if in.amount.Asset() == money.ETH {
-		need = need.Add(in.amount)
-	}
-	if coins.Cmp(need) < 0 {
-		lacks := short(chain.ReasonGas, in.from, need, coins)
+	if need := cost.Add(eth(m.value())); coins.Cmp(need) < 0 {
+		lacks := short(chain.ReasonGas, m.From, need, coins)
 		lacks.Cost = cost
 		return chain.Unsigned{}, lacks
 	}
 	e := envelope{
 		ChainID: c.chainID(), Nonce: d.Nonce, GasTipCap: b.tip, GasFeeCap: b.cap, Gas: gas,
-		To: m.To, Value: value(in), Data: m.Input,
+		To: m.To, Value: m.value(), Data: m.Input,
 	}
 	fields, err := e.encode()
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 	return chain.Unsigned{
-		Transfer: d.Transfer, Payload: crypto.Keccak256(fields), Body: append(in.from.Bytes(), fields...), Nonce: d.Nonce, RefBlock: block.ID,
+		Payload: crypto.Keccak256(fields), Body: append(m.From.Bytes(), fields...), Nonce: d.Nonce, RefBlock: latest.Hash.Hex(),
 		Bid: b.public(), FeeLimit: cost,
 	}, nil
 }
@@ -130,14 +168,6 @@ func (c *Client) message(in intent) message {
 	return message{From: in.from, To: in.to, Value: (*hexutil.Big)(in.amount.Units())}
 }
 
-// value is the ether that a transfer's transaction carries.
-func value(in intent) *big.Int {
-	if in.amount.Asset() == money.ETH {
-		return in.amount.Units()
-	}
-	return new(big.Int)
-}
-
 // affordable refuses what the sender can't pay or the token would not carry out.
 func (c *Client) affordable(ctx context.Context, conn *rpc.Client, in intent, m message, coins money.Amount, b chain.Block) error {
 	asset := in.amount.Asset()
@@ -172,6 +202,11 @@ func (c *Client) gas(ctx context.Context, conn *rpc.Client, in intent, m message
 			return plainGas, nil
 		}
 	}
+	return c.estimate(ctx, conn, m, b)
+}
+
+// estimate is the gas limit of a call.
+func (c *Client) estimate(ctx context.Context, conn *rpc.Client, m message, b chain.Block) (uint64, error) {
 	var estimate hexutil.Uint64
 	err := conn.CallContext(ctx, &estimate, "eth_estimateGas", m, at(b))
 	if text, yes := reverted(err); yes {

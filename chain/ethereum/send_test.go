@@ -110,6 +110,17 @@ func (*stub) token(functions map[string][]byte) answer {
 	}
 }
 
+// codeOf is a chain on which one account has code.
+func codeOf(account common.Address, code hexutil.Bytes) answer {
+	return func(params []json.RawMessage) (any, *rpcError) {
+		var of common.Address
+		if err := json.Unmarshal(params[0], &of); err != nil || of != account {
+			return hexutil.Bytes{}, nil
+		}
+		return code, nil
+	}
+}
+
 func word(n int64) []byte { return common.BigToHash(big.NewInt(n)).Bytes() }
 
 func TestPreparing(t *testing.T) {
@@ -160,10 +171,15 @@ func TestPreparing(t *testing.T) {
 		}, chain.ReasonReverts, "execution reverted: no"},
 		{"an estimate that is absurd", usdt, func(s *stub) { s.set("eth_estimateGas", fixed(hexutil.Uint64(2_000_000))) }, chain.ReasonFeeTooHigh, "2000000 gas"},
 		{"a contract that refuses ether", coin, func(s *stub) {
-			s.set("eth_getCode", fixed(hexutil.Bytes{0xfe}))
+			s.set("eth_getCode", codeOf(bob, hexutil.Bytes{0xfe}))
 			s.set("eth_estimateGas", fails(-32000, "invalid opcode: INVALID"))
 		}, chain.ReasonReverts, "invalid opcode"},
-		{"a contract that takes ether", coin, func(s *stub) { s.set("eth_getCode", fixed(hexutil.Bytes{0x00})) }, "", ""},
+		{"a contract that takes ether", coin, func(s *stub) { s.set("eth_getCode", codeOf(bob, hexutil.Bytes{0x00})) }, "", ""},
+		{"a sender that is a contract", coin, func(s *stub) { s.set("eth_getCode", codeOf(alice, hexutil.Bytes{0x60})) }, chain.ReasonAddress, "is a contract"},
+		{"a sender of a token that is a contract", usdt, func(s *stub) { s.set("eth_getCode", codeOf(alice, hexutil.Bytes{0xef, 0x00})) }, chain.ReasonAddress, "is a contract"},
+		{"a sender that delegated its key (EIP-7702)", coin, func(s *stub) {
+			s.set("eth_getCode", codeOf(alice, append(hexutil.Bytes{0xef, 0x01, 0x00}, bob.Bytes()...)))
+		}, "", ""},
 		{"a fee above the ceiling", usdt, func(s *stub) {
 			s.set("eth_maxPriorityFeePerGas", fixed((*hexutil.Big)(big.NewInt(1e9))))
 			s.set("eth_estimateGas", fixed(hexutil.Uint64(900_000)))

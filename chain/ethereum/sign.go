@@ -66,12 +66,23 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 	if len(keys) != 1 || u.FeePayer != "" {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a transaction on Ethereum is signed by its sender alone, not by %d keys", len(keys))
 	}
-	key := keys[0]
+	if u.Owners != nil {
+		m, err := c.openingCall(u.Transfer, u.Seed, *u.Owners)
+		if err != nil {
+			return chain.Signed{}, err
+		}
+		return c.signCall(u, m, keys[0])
+	}
 	in, err := c.intent(u.Transfer)
 	if err != nil {
 		return chain.Signed{}, err
 	}
-	fields, ours := bytes.CutPrefix(u.Body, in.from.Bytes())
+	return c.signCall(u, c.message(in), keys[0])
+}
+
+// signCall signs the transaction of a call.
+func (c *Client) signCall(u chain.Unsigned, m message, key chain.Key) (chain.Signed, error) {
+	fields, ours := bytes.CutPrefix(u.Body, m.From.Bytes())
 	if !ours {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the prepared bytes are for another sender")
 	}
@@ -82,26 +93,26 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 	if !bytes.Equal(crypto.Keccak256(fields), u.Payload) {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the payload is not the hash of the prepared bytes")
 	}
-	if err := c.says(e, in, u); err != nil {
+	if err := c.says(e, m, u); err != nil {
 		return chain.Signed{}, err
 	}
 	holder, err := c.Address(key.PublicKey())
 	if err != nil {
 		return chain.Signed{}, err
 	}
-	if holder != in.from.Hex() {
-		return chain.Signed{}, chain.Errorf(chain.ReasonAddress, "the key belongs to %s, the sender is %s", holder, u.Transfer.From)
+	if holder != m.From.Hex() {
+		return chain.Signed{}, chain.Errorf(chain.ReasonAddress, "the key belongs to %s, the sender is %s", holder, m.From)
 	}
 	signature, err := key.Sign(u.Payload)
 	if err != nil {
 		return chain.Signed{}, err
 	}
-	return seal(u, e, in, signature)
+	return seal(u, e, m.From, signature)
 }
 
 // seal adds a signature and checks that it is the sender's. A signature with the high half of s is also valid for the same
 // bytes, with another transaction id, but no node accepts it (EIP-2).
-func seal(u chain.Unsigned, e envelope, in intent, signature []byte) (chain.Signed, error) {
+func seal(u chain.Unsigned, e envelope, sender common.Address, signature []byte) (chain.Signed, error) {
 	if len(signature) != crypto.SignatureLength {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a signature has %d bytes, it must have %d", len(signature), crypto.SignatureLength)
 	}
@@ -117,8 +128,8 @@ func seal(u chain.Unsigned, e envelope, in intent, signature []byte) (chain.Sign
 	if err != nil {
 		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "a signature can't be recovered")
 	}
-	if signer != in.from {
-		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the signature is of %s, the sender is %s", signer, in.from)
+	if signer != sender {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the signature is of %s, the sender is %s", signer, sender)
 	}
 	raw, err := tx.MarshalBinary()
 	if err != nil {
@@ -132,8 +143,7 @@ func seal(u chain.Unsigned, e envelope, in intent, signature []byte) (chain.Sign
 
 // says checks that a transaction does what was intended and nothing else, and that its bid is the prepared one and within
 // the ceilings.
-func (c *Client) says(e envelope, in intent, u chain.Unsigned) error {
-	m := c.message(in)
+func (c *Client) says(e envelope, m message, u chain.Unsigned) error {
 	b := bid{tip: e.GasTipCap, cap: e.GasFeeCap}
 	cost := eth(new(big.Int).Mul(new(big.Int).SetUint64(e.Gas), b.cap))
 	for _, rule := range []struct {
@@ -142,14 +152,14 @@ func (c *Client) says(e envelope, in intent, u chain.Unsigned) error {
 	}{
 		{e.ChainID.Cmp(c.chainID()) == 0, "the chain"},
 		{e.Nonce == u.Nonce, "the number"},
-		{e.To == m.To && e.Value.Cmp(value(in)) == 0 && bytes.Equal(e.Data, m.Input), "recipient, amount or token"},
+		{e.To == m.To && e.Value.Cmp(m.value()) == 0 && bytes.Equal(e.Data, m.Input), "recipient, amount or token"},
 		{len(e.AccessList) == 0, "an access list"},
 		{b.public().Tip.Equal(u.Bid.Tip) && b.public().Cap.Equal(u.Bid.Cap), "the bid"},
 		{cost.Equal(u.FeeLimit), "the fee limit"},
 		{cost.Cmp(c.config.Fees.Most) <= 0 && e.GasTipCap.Cmp(e.GasFeeCap) <= 0, "the fee is above the ceiling"},
 	} {
 		if !rule.ok {
-			return chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from the transfer: %s", rule.what)
+			return chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from what was intended: %s", rule.what)
 		}
 	}
 	return nil

@@ -49,6 +49,7 @@ func (c *Client) transfersOf(ctx context.Context, conn *rpc.Client, number uint6
 	if root := types.DeriveSha(receipts, trie.NewStackTrie(nil)); root != b.ReceiptsRoot {
 		return chain.BlockTransfers{}, chain.Errorf(chain.ReasonUnavailable, "the receipts of block %d have the root %s, its header says %s", number, root, b.ReceiptsRoot)
 	}
+	known := make([][]chain.Movement, len(receipts))
 	for i, t := range b.Transactions {
 		if receipts[i].TxHash != t.Hash || receipts[i].BlockHash != b.Hash {
 			return chain.BlockTransfers{}, chain.Errorf(chain.ReasonUnavailable, "the node has no receipt for transaction %s of block %d", t.Hash, number)
@@ -58,7 +59,14 @@ func (c *Client) transfersOf(ctx context.Context, conn *rpc.Client, number uint6
 			out.Unreadable = append(out.Unreadable, chain.Unreadable{TxID: t.Hash.Hex(), Detail: err.Error()})
 			continue
 		}
-		out.Movements = append(out.Movements, moved...)
+		known[i] = moved
+	}
+	sent, err := c.safeEther(ctx, conn, b, receipts, known)
+	if err != nil {
+		return chain.BlockTransfers{}, err
+	}
+	for i := range known {
+		out.Movements = append(append(out.Movements, known[i]...), sent[i]...)
 	}
 	return out, nil
 }

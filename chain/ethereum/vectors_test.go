@@ -208,15 +208,22 @@ func typed(domain, content []byte) []byte {
 
 func checkSafe(t *testing.T, v vector) {
 	in := v.Input
-	word := func(field string) []byte { return bigOf(t, in[field]).Bytes() }
-	domain := hashed(crypto.Keccak256([]byte("EIP712Domain(uint256 chainId,address verifyingContract)")), word("chainId"), common.FromHex(text(in, "safe")))
-	content := hashed(
-		crypto.Keccak256([]byte("SafeTx(address to,uint256 value,bytes data,uint8 operation,uint256 safeTxGas,uint256 baseGas,uint256 gasPrice,address gasToken,address refundReceiver,uint256 nonce)")),
-		common.FromHex(text(in, "to")), word("value"), crypto.Keccak256(common.FromHex(text(in, "data"))), word("operation"), word("safeTxGas"),
-		word("baseGas"), word("gasPrice"), common.FromHex(text(in, "gasToken")), common.FromHex(text(in, "refundReceiver")), word("nonce"))
-	same(t, "domain", domain, text(v.Expect, "domainHash"))
-	same(t, "message", content, text(v.Expect, "messageHash"))
-	same(t, "safeTxHash", typed(domain, content), text(v.Expect, "safeTxHash"))
+	address := func(field string) common.Address { return common.HexToAddress(text(in, field)) }
+	tx := safeTx{
+		to: address("to"), value: bigOf(t, in["value"]), data: common.FromHex(text(in, "data")), operation: uint8(bigOf(t, in["operation"]).Uint64()),
+		safeTxGas: bigOf(t, in["safeTxGas"]), baseGas: bigOf(t, in["baseGas"]), gasPrice: bigOf(t, in["gasPrice"]),
+		gasToken: address("gasToken"), refundReceiver: address("refundReceiver"), nonce: bigOf(t, in["nonce"]).Uint64(),
+	}
+	chainID := bigOf(t, in["chainId"])
+	same(t, "domain", safeDomain(chainID, address("safe")).Bytes(), text(v.Expect, "domainHash"))
+	same(t, "message", tx.content().Bytes(), text(v.Expect, "messageHash"))
+	same(t, "safeTxHash", tx.hash(chainID, address("safe")).Bytes(), text(v.Expect, "safeTxHash"))
+	// The library of wallets' typed data must come to the same hash.
+	_, hash, err := tx.encode(chainID, address("safe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "safeTxHash of the typed data", hash.Bytes(), text(v.Expect, "safeTxHash"))
 }
 
 func checkMail(t *testing.T, v vector) {
