@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"kivuko/dev/nodes/devnode"
+	"kivuko/dev/nodes/ethereum/safe"
 )
 
 // Run starts a node, prints one line "READY ..." with its addresses to out once it serves, and
@@ -35,8 +36,15 @@ func Command(ctx context.Context, args []string) error {
 	flags.DurationVar(&cfg.IdleInterval, "idle", DefaultIdleInterval, "time between blocks otherwise")
 	flags.Uint64Var(&cfg.SafeDepth, "safe", DefaultSafeDepth, "blocks between the newest block and the safe one")
 	flags.Uint64Var(&cfg.FinalDepth, "final", DefaultFinalDepth, "blocks between the newest block and the final one")
+	contracts := flags.String("contracts", "", "directory that keeps the contracts of Safe, which are put on the chain; empty puts none")
 	if err := devnode.Parse(flags, args); err != nil {
 		return err
+	}
+	if *contracts != "" {
+		var err error
+		if cfg.Contracts, err = safe.Cached(*contracts); err != nil {
+			return err
+		}
 	}
 	return Run(ctx, cfg, os.Stdout)
 }

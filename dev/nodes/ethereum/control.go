@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/params"
+	"github.com/ethereum/go-ethereum/rpc"
 )
 
 // Faults are the switches a test turns to make the node misbehave in ways real nodes do. The counters
@@ -121,20 +123,29 @@ func (n *Node) Pause() { n.rhythm.Pause() }
 // Resume undoes Pause.
 func (n *Node) Resume() { n.rhythm.Resume() }
 
-// Fund sends wei from the faucet. A recipient with code may take more gas than a wallet.
+// Fund sends wei from the faucet, and fails where the recipient refuses them.
 func (n *Node) Fund(to common.Address, wei *big.Int) (common.Hash, error) {
 	if wei == nil || wei.Sign() <= 0 || wei.BitLen() > maxWeiBits {
 		return common.Hash{}, errors.New("ethereum: fund: the amount must be positive and below the faucet's")
 	}
-	state, err := n.eth.BlockChain().State()
+	gas, err := n.gasOf(to, wei)
 	if err != nil {
-		return common.Hash{}, fmt.Errorf("ethereum: fund: %w", err)
-	}
-	gas := params.TxGas
-	if state.GetCodeSize(to) > 0 {
-		gas = callGas
+		return common.Hash{}, fmt.Errorf("ethereum: fund: %s refuses the payment: %w", to, err)
 	}
 	return n.pay(&types.DynamicFeeTx{Gas: gas, To: &to, Value: wei})
+}
+
+// gasOf is what a payment of the faucet takes. A contract, such as a Safe, may take more than a wallet, or refuse.
+func (n *Node) gasOf(to common.Address, wei *big.Int) (uint64, error) {
+	state, err := n.eth.BlockChain().State()
+	if err != nil || state.GetCodeSize(to) == 0 {
+		return params.TxGas, err
+	}
+	client := rpc.DialInProc(n.rpc)
+	defer client.Close()
+	var estimate hexutil.Uint64
+	err = client.Call(&estimate, "eth_estimateGas", map[string]any{"from": FaucetAddress(), "to": to, "value": (*hexutil.Big)(wei)})
+	return uint64(estimate) + callGas, err
 }
 
 // maxWeiBits keeps a request within what the faucet could ever hold.

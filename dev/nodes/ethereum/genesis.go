@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/params"
+
+	"kivuko/dev/nodes/ethereum/safe"
 )
 
 // ChainID is the id of the development chain: no public network's.
@@ -81,6 +84,8 @@ func genesis() *core.Genesis {
 		IssuerAddress():           {Balance: plenty},
 		addressOf(key(fillerKey)): {Balance: plenty},
 		sink:                      {Balance: new(big.Int), Code: []byte{0xfe}},
+		// No key of ours can sign the transaction that makes it on public chains.
+		safe.Factory: {Balance: new(big.Int), Nonce: 1, Code: safe.FactoryCode},
 	}
 	maps.Copy(alloc, core.SystemContractAllocs())
 	return &core.Genesis{
@@ -155,6 +160,47 @@ func (n *Node) deployments() ([]*types.Transaction, error) {
 		out = append(out, tx)
 	}
 	return out, nil
+}
+
+// contractGas is above what the largest of the contracts takes.
+const contractGas = 6_500_000
+
+// deployContracts puts those of the contracts on the chain that are not there, in a block of their own.
+func (n *Node) deployContracts() error {
+	nonce, err := n.issuerNonce()
+	if err != nil {
+		return err
+	}
+	absent, err := n.absentContracts()
+	if err != nil || len(absent) == 0 {
+		return err
+	}
+	var txs []*types.Transaction
+	for i, c := range absent {
+		tx, err := n.sign(key(IssuerKey), &types.DynamicFeeTx{
+			Nonce: nonce + uint64(i), Gas: contractGas, To: &safe.Factory, Data: append(make([]byte, wordLength), c.Creation...),
+		})
+		if err != nil {
+			return err
+		}
+		txs = append(txs, tx)
+	}
+	if _, err := n.seal(n.head(), content{exact: txs}); err != nil {
+		return fmt.Errorf("put the contracts of Safe on the chain: %w", err)
+	}
+	if absent, err = n.absentContracts(); err == nil && len(absent) > 0 {
+		err = fmt.Errorf("put the contracts of Safe on the chain: %s is not at %s", absent[0].Name, absent[0].Address)
+	}
+	return err
+}
+
+// absentContracts are the contracts that the chain does not have. The address of one that it has proves its code.
+func (n *Node) absentContracts() (safe.Set, error) {
+	state, err := n.eth.BlockChain().State()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(n.config.Contracts), func(c safe.Contract) bool { return state.GetCodeSize(c.Address) > 0 }), nil
 }
 
 // callGas is above what any call of the tokens takes.

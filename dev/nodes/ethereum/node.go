@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/rawdb"
 	"github.com/ethereum/go-ethereum/eth"
 	"github.com/ethereum/go-ethereum/eth/catalyst"
@@ -18,6 +19,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"kivuko/dev/nodes/devnode"
+	"kivuko/dev/nodes/ethereum/safe"
 )
 
 // Defaults of Config.
@@ -52,6 +54,8 @@ type Config struct {
 	// SafeDepth and FinalDepth are how far the safe and the final block are behind the newest;
 	// the defaults when zero.
 	SafeDepth, FinalDepth uint64
+	// Contracts are put on the chain when it has none of them; see package safe. Nil for none.
+	Contracts safe.Set
 	// Log receives what the node has to say; nil is slog.Default.
 	Log *slog.Logger
 }
@@ -141,6 +145,9 @@ func (n *Node) open() error {
 		return err
 	}
 	if n.eth, err = eth.New(n.stack, chainSettings()); err != nil {
+		if mismatch, ok := errors.AsType[*core.GenesisMismatchError](err); ok {
+			return fmt.Errorf("the chain in %s was begun by another version of this node; remove it (`make clean-data` removes the stack's): %w", n.config.DataDir, mismatch)
+		}
 		return err
 	}
 	if err := n.stack.Start(); err != nil {
@@ -153,14 +160,16 @@ func (n *Node) open() error {
 	}
 	if head := n.head(); head.Number.Sign() > 0 {
 		n.worked = head.Number.Uint64() // what was mined before the restart is to become final too
-		return nil
+		return n.deployContracts()
 	}
 	txs, err := n.deployments()
 	if err != nil {
 		return err
 	}
-	_, err = n.seal(n.head(), content{exact: txs})
-	return err
+	if _, err = n.seal(n.head(), content{exact: txs}); err != nil {
+		return err
+	}
+	return n.deployContracts()
 }
 
 // nodeConfig leaves all serving and all networking out: JSON-RPC is served by this package, which

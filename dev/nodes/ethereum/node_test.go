@@ -280,6 +280,7 @@ func TestFaucetPaysContracts(t *testing.T) {
 	}
 	fund(counts, http.StatusOK)
 	fund(refuses, http.StatusBadRequest)
+	b.post("/fund", `{"address":"`+refuses.Hex()+`","token":"ETH","amount":"5"}`, http.StatusBadRequest) // at once, not in its block
 	if b.balance(counts).Int64() != 5 || b.balance(refuses).Sign() != 0 {
 		t.Errorf("they hold %s and %s", b.balance(counts), b.balance(refuses))
 	}
