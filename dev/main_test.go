@@ -307,6 +307,28 @@ func TestSolanaNodeWithoutProgramsHasItsExitCode(t *testing.T) {
 	}
 }
 
+// Where the contracts of Safe can't be had, the stack says so and the node runs without them.
+func TestStackGoesOnWithoutSafe(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	said := &output{}
+	s := open(t, stateDir(t), said)
+	t.Cleanup(func() {
+		if err := s.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	steps := slices.DeleteFunc(stack.Infrastructure(), func(step stack.Step) bool { return step.Name != "Ethereum network" })
+	if err := s.Up(t.Context(), steps); err != nil || len(steps) != 1 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	if s.Supervisor.Child(stack.ProcessEthereum) == nil {
+		t.Error("the node does not run")
+	}
+	if !strings.Contains(said.String(), "the stack runs without accounts of several owners on Ethereum") {
+		t.Errorf("it said %q", said.String())
+	}
+}
+
 // Where the token programs can't be had, the stack says so and goes on.
 func TestStackGoesOnWithoutSolana(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

