@@ -57,9 +57,14 @@ var ethereumContracts = map[money.Asset]common.Address{money.USDT: ethnode.USDTA
 
 func startEthereum(t testing.TB) *ethereumHarness {
 	t.Helper()
-	h := &ethereumHarness{ethereumDriver: &ethereumDriver{}, config: ethnode.Config{
-		DataDir: t.TempDir(), RPCAddr: keptAddress(t), SafeDepth: 2, FinalDepth: 4, Log: slog.New(slog.DiscardHandler),
-	}}
+	return startEthereumWith(t, ethnode.Config{})
+}
+
+func startEthereumWith(t testing.TB, config ethnode.Config) *ethereumHarness {
+	t.Helper()
+	config.DataDir, config.RPCAddr, config.Log = t.TempDir(), keptAddress(t), slog.New(slog.DiscardHandler)
+	config.SafeDepth, config.FinalDepth = 2, 4
+	h := &ethereumHarness{ethereumDriver: &ethereumDriver{}, config: config}
 	h.start(t)
 	var err error
 	if h.client, err = ethereum.New(h.driverConfig()); err != nil {
