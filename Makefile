@@ -184,6 +184,8 @@ STANDARD_WEBHOOKS_VERSION := 1.1.1
 OPENAPI_TYPESCRIPT_VERSION := 7.13.0
 TYPESCRIPT_VERSION := 5.9.3
 TRONWEB_VERSION := 6.5.1
+SAFE_KIT_VERSION := 8.0.7
+ETHERS_VERSION := 6.17.0
 
 .PHONY: conformance
 conformance: bin/with-postgres ## check every chain driver and the operator's sandbox against the common suites and third-party nodes
@@ -195,11 +197,13 @@ conformance: bin/with-postgres ## check every chain driver and the operator's sa
 		# In one call: npm removes packages of an earlier call that no file lists.
 		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" \
 			"@foundry-rs/$$anvil@$(ANVIL_VERSION)" "standardwebhooks@$(STANDARD_WEBHOOKS_VERSION)" \
-			"openapi-typescript@$(OPENAPI_TYPESCRIPT_VERSION)" "typescript@$(TYPESCRIPT_VERSION)" "tronweb@$(TRONWEB_VERSION)"
+			"openapi-typescript@$(OPENAPI_TYPESCRIPT_VERSION)" "typescript@$(TYPESCRIPT_VERSION)" "tronweb@$(TRONWEB_VERSION)" \
+			"@safe-global/protocol-kit@$(SAFE_KIT_VERSION)" "ethers@$(ETHERS_VERSION)"
 		export KIVUKO_ANVIL="$$peers/node_modules/@foundry-rs/$$anvil/bin/anvil"
 		export KIVUKO_STANDARD_WEBHOOKS="$$peers/node_modules/standardwebhooks"
 		export KIVUKO_OPENAPI_TYPESCRIPT="$$peers/node_modules/.bin"
 		export KIVUKO_TRONWEB="$$peers"
+		export KIVUKO_SAFE_KIT="$$peers/node_modules"
 		export KIVUKO_PEERS=1 # makes the test of the Solana machine fetch litesvm
 	else
 		echo "npm is missing: the tests against third-party nodes are skipped"

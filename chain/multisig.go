@@ -151,7 +151,7 @@ const (
 	JointOpen       JointState = "open"       // it can still be executed
 	JointIncluded   JointState = "included"   // in a block that may be undone
 	JointExecuted   JointState = "executed"   // final, and it did what it says
-	JointFailed     JointState = "failed"     // final, moved nothing, and can never be executed
+	JointFailed     JointState = "failed"     // final, did not do what it says, and can never be executed; Location has what moved
 	JointSuperseded JointState = "superseded" // another transaction took its number
 	JointExpired    JointState = "expired"    // no block can include it any more
 )

@@ -239,11 +239,11 @@ func (c *Client) simulatePlainly(ctx context.Context, conn *rpc.Client, m messag
 	if err := saysYes(asset, result); err != nil {
 		return err
 	}
-	rate, err := number(ctx, conn, c.contracts[asset], selector("basisPointsRate()"), b)
+	rate, err := number(ctx, conn, m.To, selector("basisPointsRate()"), b)
 	if err != nil {
 		return err
 	}
-	most, err := number(ctx, conn, c.contracts[asset], selector("maximumFee()"), b)
+	most, err := number(ctx, conn, m.To, selector("maximumFee()"), b)
 	if err != nil {
 		return err
 	}

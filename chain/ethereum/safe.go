@@ -27,11 +27,26 @@ type pin struct {
 
 // The contracts of Safe 1.4.1 and their code (safe-global/safe-deployments 1.37.63, src/assets/v1.4.1, "canonical").
 var (
-	safeSingleton   = pin{"Safe", common.HexToAddress("0x41675C099F32341bf84BFc5382aF534df5C7461a"), common.HexToHash("0x1fe2df852ba3299d6534ef416eefa406e56ced995bca886ab7a553e6d0c5e1c4")}
-	safeL2Singleton = pin{"SafeL2", common.HexToAddress("0x29fcB43b46531BcA003ddC8FCB67FFE91900C762"), common.HexToHash("0xb1f926978a0f44a2c0ec8fe822418ae969bd8c3f18d61e5103100339894f81ff")}
-	safeFactory     = pin{"SafeProxyFactory", common.HexToAddress("0x4e1DCf7AD4e460CfD30791CCC4F9c8a4f820ec67"), common.HexToHash("0x50c3cdc4074750a7a974204a716c999edd37482f907608d960b2b025ee0b3317")}
-	safeHandler     = pin{"CompatibilityFallbackHandler", common.HexToAddress("0xfd0732Dc9E303f09fCEf3a7388Ad10A83459Ec99"), common.HexToHash("0x7c6007a5d711cea8dfd5d91f5940ec29c7f200fe511eb1fc1397b367af3c42f9")}
-	safeMultiSend   = pin{"MultiSendCallOnly", common.HexToAddress("0x9641d764fc13c8B624c04430C7356C1C7C8102e2"), common.HexToHash("0xecd5bd14a08c5d2122379900b2f272bdf107a7e92423c10dd5fe3254386c9939")}
+	safeSingleton = pin{
+		"Safe", common.HexToAddress("0x41675C099F32341bf84BFc5382aF534df5C7461a"),
+		common.HexToHash("0x1fe2df852ba3299d6534ef416eefa406e56ced995bca886ab7a553e6d0c5e1c4"),
+	}
+	safeL2Singleton = pin{
+		"SafeL2", common.HexToAddress("0x29fcB43b46531BcA003ddC8FCB67FFE91900C762"),
+		common.HexToHash("0xb1f926978a0f44a2c0ec8fe822418ae969bd8c3f18d61e5103100339894f81ff"),
+	}
+	safeFactory = pin{
+		"SafeProxyFactory", common.HexToAddress("0x4e1DCf7AD4e460CfD30791CCC4F9c8a4f820ec67"),
+		common.HexToHash("0x50c3cdc4074750a7a974204a716c999edd37482f907608d960b2b025ee0b3317"),
+	}
+	safeHandler = pin{
+		"CompatibilityFallbackHandler", common.HexToAddress("0xfd0732Dc9E303f09fCEf3a7388Ad10A83459Ec99"),
+		common.HexToHash("0x7c6007a5d711cea8dfd5d91f5940ec29c7f200fe511eb1fc1397b367af3c42f9"),
+	}
+	safeMultiSend = pin{
+		"MultiSendCallOnly", common.HexToAddress("0x9641d764fc13c8B624c04430C7356C1C7C8102e2"),
+		common.HexToHash("0xecd5bd14a08c5d2122379900b2f272bdf107a7e92423c10dd5fe3254386c9939"),
+	}
 )
 
 // What the factory makes: the code of a proxy, and the hash of what CREATE2 runs to make a proxy of safeSingleton, which is
@@ -100,7 +115,8 @@ func (t safeTx) typed(chainID *big.Int, safe common.Address) apitypes.TypedData 
 // The type hashes of a Safe (Safe.DOMAIN_SEPARATOR_TYPEHASH, SAFE_TX_TYPEHASH).
 const (
 	safeDomainType = "EIP712Domain(uint256 chainId,address verifyingContract)"
-	safeTxType     = "SafeTx(address to,uint256 value,bytes data,uint8 operation,uint256 safeTxGas,uint256 baseGas,uint256 gasPrice,address gasToken,address refundReceiver,uint256 nonce)"
+	safeTxType     = "SafeTx(address to,uint256 value,bytes data,uint8 operation,uint256 safeTxGas,uint256 baseGas," +
+		"uint256 gasPrice,address gasToken,address refundReceiver,uint256 nonce)"
 )
 
 func safeDomain(chainID *big.Int, safe common.Address) common.Hash {

@@ -43,27 +43,36 @@ type proof struct {
 	CodeHash    common.Hash `json:"codeHash"`
 	StorageHash common.Hash `json:"storageHash"`
 	Storage     []struct {
+		Key   string       `json:"key"` // some nodes leave out its zeros
 		Value *hexutil.Big `json:"value"`
 	} `json:"storageProof"`
 }
 
 // inspect reads an account's code, the root of its storage, and some of its places.
-func inspect(ctx context.Context, conn *rpc.Client, account common.Address, slots []common.Hash, b chain.Block) (proof, map[common.Hash]common.Hash, error) {
+func inspect(
+	ctx context.Context, conn *rpc.Client, account common.Address, slots []common.Hash, b chain.Block,
+) (proof, map[common.Hash]common.Hash, error) {
 	var p *proof
 	err := conn.CallContext(ctx, &p, "eth_getProof", account, slots, at(b))
 	if missing(err) {
-		return proof{}, nil, chain.Wrap(chain.ReasonUnavailable, err, "the node can't prove the storage of %s (eth_getProof), without which hidden owners can't be excluded", account)
+		return proof{}, nil, chain.Wrap(chain.ReasonUnavailable, err,
+			"the node can't prove the storage of %s (eth_getProof), without which hidden owners can't be excluded", account)
 	}
 	if err != nil {
 		return proof{}, nil, err
 	}
-	if p == nil || len(p.Storage) != len(slots) {
-		return proof{}, nil, chain.Errorf(chain.ReasonProtocol, "the node's proof of %s has not the %d places asked for", account, len(slots))
+	if p == nil {
+		return proof{}, nil, chain.Errorf(chain.ReasonProtocol, "the node has no proof of %s", account)
 	}
 	values := make(map[common.Hash]common.Hash, len(slots))
-	for i, slot := range slots {
-		if p.Storage[i].Value != nil {
-			values[slot] = common.BigToHash((*big.Int)(p.Storage[i].Value))
+	for _, place := range p.Storage {
+		if place.Value != nil {
+			values[common.HexToHash(place.Key)] = common.BigToHash((*big.Int)(place.Value))
+		}
+	}
+	for _, slot := range slots {
+		if _, has := values[slot]; !has {
+			return proof{}, nil, chain.Errorf(chain.ReasonProtocol, "the node's proof of %s leaves out the place %s", account, slot)
 		}
 	}
 	return *p, values, nil
@@ -90,19 +99,21 @@ func readSafe(ctx context.Context, conn *rpc.Client, account common.Address, b c
 	if err := followsRules(ctx, conn, account, values, modules, b); err != nil {
 		return safeState{}, err
 	}
-	s := safeState{threshold: uint32(values[slotThreshold].Big().Uint64()), nonce: values[slotNonce].Big().Uint64()} //nolint:gosec // G115: checked below
+	threshold := values[slotThreshold].Big()
+	s := safeState{threshold: uint32(threshold.Uint64()), nonce: values[slotNonce].Big().Uint64()} //nolint:gosec // G115: checked below
 	if s.owners, err = ownersOf(ctx, conn, account, b); err != nil {
 		return safeState{}, err
 	}
 	count := big.NewInt(int64(len(s.owners)))
-	if len(s.owners) > maxSafeOwners || count.Cmp(values[slotOwnerCount].Big()) != 0 || values[slotThreshold].Big().Sign() == 0 || values[slotThreshold].Big().Cmp(count) > 0 {
-		return safeState{}, foreignSafe(account, "it has %d owners and the threshold %s; at most %d owners are understood", len(s.owners), values[slotThreshold].Big(), maxSafeOwners)
+	if len(s.owners) > maxSafeOwners || count.Cmp(values[slotOwnerCount].Big()) != 0 || threshold.Sign() == 0 || threshold.Cmp(count) > 0 {
+		return safeState{}, foreignSafe(account, "it has %d owners and the threshold %s; at most %d owners are understood", len(s.owners), threshold, maxSafeOwners)
 	}
 	return s, s.isAll(ctx, conn, account, p.StorageHash, values, b)
 }
 
 func foreignSafe(account common.Address, format string, args ...any) error {
-	return chain.Errorf(chain.ReasonForeign, "%s is no account of several owners that can be used: %s", account, fmt.Sprintf(format, args...))
+	return chain.Errorf(chain.ReasonForeign,
+		"%s is no account of several owners that can be used: %s", account, fmt.Sprintf(format, args...))
 }
 
 // proxies checks that an account has a proxy's code.
@@ -118,7 +129,9 @@ func (p proof) proxies(account common.Address, b chain.Block) error {
 
 // followsRules refuses a singleton, a module, a guard or a fallback handler that is not understood. Each of them could move
 // money without the owners' signatures, or prevent it.
-func followsRules(ctx context.Context, conn *rpc.Client, account common.Address, values map[common.Hash]common.Hash, modules common.Hash, b chain.Block) error {
+func followsRules(
+	ctx context.Context, conn *rpc.Client, account common.Address, values map[common.Hash]common.Hash, modules common.Hash, b chain.Block,
+) error {
 	contract := func(slot common.Hash) common.Address { return common.BytesToAddress(values[slot].Bytes()) }
 	singleton, err := singletonOf(account, values[slotSingleton])
 	if err != nil {
@@ -152,7 +165,8 @@ func singletonOf(account common.Address, value common.Hash) (pin, error) {
 			return known, nil
 		}
 	}
-	return pin{}, foreignSafe(account, "it runs the code of %s, which is neither Safe nor SafeL2 of version 1.4.1", common.BytesToAddress(value.Bytes()))
+	return pin{}, foreignSafe(account,
+		"it runs the code of %s, which is neither Safe nor SafeL2 of version 1.4.1", common.BytesToAddress(value.Bytes()))
 }
 
 // deployed checks that contracts of Safe 1.4.1 are on the chain.
@@ -163,7 +177,8 @@ func deployed(ctx context.Context, conn *rpc.Client, b chain.Block, pins ...pin)
 			return err
 		}
 		if p.CodeHash != want.code {
-			return chain.Errorf(chain.ReasonForeign, "the chain has no %s of Safe 1.4.1 at %s: the code there has the hash %s, want %s", want.name, want.address, p.CodeHash, want.code)
+			return chain.Errorf(chain.ReasonForeign,
+				"the chain has no %s of Safe 1.4.1 at %s: the code there has the hash %s, want %s", want.name, want.address, p.CodeHash, want.code)
 		}
 	}
 	return nil
@@ -190,7 +205,9 @@ func ownersOf(ctx context.Context, conn *rpc.Client, account common.Address, b c
 //
 // Hashes that owners have approved on the chain are in it too, and are harmless. The chain's events say which. A node that
 // leaves some out, or invents some, can only make the account be refused.
-func (s safeState) isAll(ctx context.Context, conn *rpc.Client, account common.Address, root common.Hash, values map[common.Hash]common.Hash, b chain.Block) error {
+func (s safeState) isAll(
+	ctx context.Context, conn *rpc.Client, account common.Address, root common.Hash, values map[common.Hash]common.Hash, b chain.Block,
+) error {
 	entries := maps.Clone(values)
 	previous := sentinel
 	for _, o := range append(slices.Clone(s.owners), sentinel) {
@@ -206,7 +223,8 @@ func (s safeState) isAll(ctx context.Context, conn *rpc.Client, account common.A
 		"topics": []common.Hash{crypto.Keccak256Hash([]byte("ApproveHash(bytes32,address)"))},
 	}
 	if err := conn.CallContext(ctx, &logs, "eth_getLogs", query); err != nil {
-		return chain.Wrap(chain.ReasonUnavailable, plain(err), "%s stores more than its owners, and the node does not say whether these are approvals", account)
+		return chain.Wrap(chain.ReasonUnavailable, plain(err),
+			"%s stores more than its owners, and the node does not say whether these are approvals", account)
 	}
 	for _, l := range logs {
 		if len(l.Topics) == 3 {
@@ -217,7 +235,8 @@ func (s safeState) isAll(ctx context.Context, conn *rpc.Client, account common.A
 	if got, err := storageRoot(entries); err != nil || got == root {
 		return err
 	}
-	return foreignSafe(account, "its storage holds something besides its owners and %d approvals of theirs: an owner or a module that it does not list", len(logs))
+	return foreignSafe(account,
+		"its storage holds something besides its owners and %d approvals of theirs: an owner or a module that it does not list", len(logs))
 }
 
 // storageRoot is the root of an account's storage with these places (yellow paper, 4.1 and D.1).

@@ -58,7 +58,9 @@ func (e safeEvent) received() (sender common.Address, value *big.Int, ok bool) {
 
 // safeEther lists the ether that Safes moved in a block, by the transaction's place in it. known are the movements of the
 // transactions that were found already.
-func (c *Client) safeEther(ctx context.Context, conn *rpc.Client, b *fullBlock, receipts types.Receipts, known [][]chain.Movement) ([][]chain.Movement, error) {
+func (c *Client) safeEther(
+	ctx context.Context, conn *rpc.Client, b *fullBlock, receipts types.Receipts, known [][]chain.Movement,
+) ([][]chain.Movement, error) {
 	out := make([][]chain.Movement, len(receipts))
 	accounts := candidates(b, receipts)
 	events := eventsOf(receipts, accounts)
@@ -120,7 +122,9 @@ func eventsOf(receipts types.Receipts, accounts []common.Address) map[common.Add
 }
 
 // explain reports whether an account ran Safe's code and nothing else all through a block, and lists the ether that it sent.
-func (c *Client) explain(ctx context.Context, conn *rpc.Client, b *fullBlock, account common.Address, events []safeEvent) (map[int][]chain.Movement, bool, error) {
+func (c *Client) explain(
+	ctx context.Context, conn *rpc.Client, b *fullBlock, account common.Address, events []safeEvent,
+) (map[int][]chain.Movement, bool, error) {
 	number, ok, err := wasSafe(ctx, conn, account, b.ParentHash)
 	if err != nil || !ok {
 		return nil, false, err
@@ -156,7 +160,9 @@ func (e safeEvent) movement(t transaction, from, to common.Address, amount money
 
 // receivedBy lists the ether that a Safe reports to have received, without what is known already: that of the transaction
 // itself, and that of another Safe.
-func (c *Client) receivedBy(account common.Address, b *fullBlock, events []safeEvent, sent, known [][]chain.Movement) map[int][]chain.Movement {
+func (c *Client) receivedBy(
+	account common.Address, b *fullBlock, events []safeEvent, sent, known [][]chain.Movement,
+) map[int][]chain.Movement {
 	moved, rest := map[int][]chain.Movement{}, map[int][]chain.Movement{}
 	for _, e := range events {
 		sender, value, ok := e.received()
@@ -212,7 +218,10 @@ func codeHash(ctx context.Context, conn *rpc.Client, account common.Address, b c
 
 // pruned are texts with which nodes say that they have not kept the state of an old block: go-ethereum's, Besu's, Nethermind's
 // and Erigon's.
-var pruned = []string{"missing trie node", "historical state", "state is not available", "world state unavailable", "no state available", "state not available", "pruned"}
+var pruned = []string{
+	"missing trie node", "historical state", "state is not available", "world state unavailable", "no state available",
+	"state not available", "pruned",
+}
 
 // kept leaves out the error of a node that has not kept a block's state. It is no failure, because then nothing is proven.
 func kept(err error) error {

@@ -65,7 +65,8 @@ func (s safeState) accepted(account common.Address, number uint64, signatures []
 		return !slices.Contains(s.owners, common.HexToAddress(one.Owner))
 	})
 	if len(enough) < int(s.threshold) {
-		return nil, chain.Errorf(chain.ReasonForeign, "%s needs the signatures of %d owners, and %d of %d are of present owners", account, s.threshold, len(enough), len(signatures))
+		return nil, chain.Errorf(chain.ReasonForeign,
+			"%s needs the signatures of %d owners, and %d of %d are of present owners", account, s.threshold, len(enough), len(signatures))
 	}
 	slices.SortFunc(enough, func(a, b chain.OwnerSignature) int {
 		return common.HexToAddress(a.Owner).Cmp(common.HexToAddress(b.Owner))
@@ -73,8 +74,18 @@ func (s safeState) accepted(account common.Address, number uint64, signatures []
 	return enough[:s.threshold], nil
 }
 
-// executes simulates an execution: it must return true, and a token must move exactly what was signed.
+// executes refuses an execution that would fail now: the payment that it makes, and then the whole in a simulation, which must
+// return true.
 func (c *Client) executes(ctx context.Context, conn *rpc.Client, m message, j chain.Joint, b chain.Block) error {
+	if j.Transfer != nil {
+		in, err := c.intent(*j.Transfer)
+		if err != nil {
+			return err
+		}
+		if err := c.payable(ctx, conn, in, b); err != nil {
+			return err
+		}
+	}
 	result, refused, err := call(ctx, conn, m, b)
 	if err != nil {
 		return err
@@ -85,14 +96,7 @@ func (c *Client) executes(ctx context.Context, conn *rpc.Client, m message, j ch
 	if len(result) != wordLength || new(big.Int).SetBytes(result).Cmp(big.NewInt(1)) != 0 {
 		return chain.Errorf(chain.ReasonReverts, "%s would not carry it out: it returns %x", m.To, result[:min(len(result), wordLength)])
 	}
-	if j.Transfer == nil || j.Transfer.Amount.Asset() == money.ETH {
-		return nil
-	}
-	in, err := c.intent(*j.Transfer)
-	if err != nil {
-		return err
-	}
-	return c.simulate(ctx, conn, m, in, b)
+	return nil
 }
 
 // safeErrors are the codes with which a Safe refuses (safe-global/safe-smart-account v1.4.1, docs/error_codes.md), as far as
@@ -123,7 +127,9 @@ func explained(text string) string {
 }
 
 // offerCall makes the transaction of a call that carries no ether.
-func (c *Client) offerCall(ctx context.Context, conn *rpc.Client, m message, d chain.ExecutionDraft, latest header) (chain.Unsigned, error) {
+func (c *Client) offerCall(
+	ctx context.Context, conn *rpc.Client, m message, d chain.ExecutionDraft, latest header,
+) (chain.Unsigned, error) {
 	block := latest.block()
 	if err := sends(ctx, conn, m.From, block); err != nil {
 		return chain.Unsigned{}, err
@@ -152,7 +158,8 @@ func (c *Client) SignExecution(x chain.Execution, payer ...chain.Key) (chain.Sig
 		return chain.Signed{}, err
 	}
 	if len(x.Signatures) == 0 || len(payer) != 1 || x.FeePayer != "" {
-		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "an execution has signatures of owners, of whom there are %d, and one payer, not %d", len(x.Signatures), len(payer))
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol,
+			"an execution has signatures of owners, of whom there are %d, and one payer, not %d", len(x.Signatures), len(payer))
 	}
 	if err := c.verified(x.Joint, x.Signatures); err != nil {
 		return chain.Signed{}, err

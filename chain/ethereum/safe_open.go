@@ -33,7 +33,8 @@ func (c *Client) MultisigRent(context.Context) (money.Amount, error) {
 // deployProxy; EIP-1014).
 func opening(seed string, q chain.OwnersChange) (common.Address, []byte, error) {
 	if seed == "" || q.Control != nil {
-		return common.Address{}, nil, chain.Errorf(chain.ReasonUnsupported, "a Safe is made with a seed, and has one threshold for payments and for changes of its owners")
+		return common.Address{}, nil, chain.Errorf(chain.ReasonUnsupported,
+			"a Safe is made with a seed, and has one threshold for payments and for changes of its owners")
 	}
 	if err := checkOwners(common.Address{}, q.Owners, q.Threshold); err != nil {
 		return common.Address{}, nil, err
@@ -63,7 +64,8 @@ func (c *Client) openingCall(t chain.Transfer, seed string, q chain.OwnersChange
 		return message{}, err
 	}
 	if t.To != address.Hex() || t.From != from.Hex() || !t.Amount.Equal(money.Zero(money.ETH)) {
-		return message{}, chain.Errorf(chain.ReasonProtocol, "the Safe of these owners and this seed is %s, and is made without ether, not %s with %s", address, quote(t.To), t.Amount)
+		return message{}, chain.Errorf(chain.ReasonProtocol,
+			"the Safe of these owners and this seed is %s, and is made without ether, not %s with %s", address, quote(t.To), t.Amount)
 	}
 	return message{From: from, To: safeFactory.address, Input: input}, nil
 }
@@ -87,7 +89,8 @@ func (c *Client) prepareOpening(ctx context.Context, d chain.Draft) (chain.Unsig
 			return chain.Unsigned{}, err
 		}
 		if refused != "" || common.BytesToAddress(result).Hex() != d.To {
-			return chain.Unsigned{}, chain.Errorf(chain.ReasonReverts, "the Safe %s can't be made, perhaps because it is there already: the factory returns %x %s", d.To, result, refused)
+			return chain.Unsigned{}, chain.Errorf(chain.ReasonReverts,
+				"the Safe %s can't be made, perhaps because it is there already: the factory returns %x %s", d.To, result, refused)
 		}
 		u, err := c.offerCall(ctx, conn, m, chain.ExecutionDraft{Nonce: d.Nonce, Bump: d.Bump}, latest)
 		u.Transfer, u.Seed, u.Owners = d.Transfer, d.Seed, d.Owners

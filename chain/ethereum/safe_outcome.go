@@ -37,7 +37,8 @@ func (c *Client) Outcome(ctx context.Context, j chain.Joint) (chain.JointOutcome
 			return chain.JointOutcome{}, err
 		}
 		if head.Final.Number < j.Block.Number {
-			return chain.JointOutcome{}, chain.Errorf(chain.ReasonUnavailable, "the node's final block is %d, the joint transaction was prepared at %d", head.Final.Number, j.Block.Number)
+			return chain.JointOutcome{}, chain.Errorf(chain.ReasonUnavailable,
+				"the node's final block is %d, the joint transaction was prepared at %d", head.Final.Number, j.Block.Number)
 		}
 		final, err := numberOf(ctx, conn, account, head.Final)
 		if err != nil {
@@ -65,7 +66,8 @@ func executions(ctx context.Context, conn *rpc.Client, account common.Address, f
 	})
 	for _, l := range logs {
 		if l.Address != account || len(l.Topics) != 2 || l.BlockNumber < from || l.BlockNumber > to {
-			return nil, chain.Errorf(chain.ReasonProtocol, "the node lists event %d of block %d, which was not asked for", l.Index, l.BlockNumber)
+			return nil, chain.Errorf(chain.ReasonProtocol,
+				"the node lists event %d of block %d, which was not asked for", l.Index, l.BlockNumber)
 		}
 	}
 	return logs, err
@@ -74,7 +76,9 @@ func executions(ctx context.Context, conn *rpc.Client, account common.Address, f
 // decided is the outcome when a final transaction has used the number. The number is behind the last `back` executions, of which
 // the first used it. A node must show all of them: one that leaves some out must never look like a proof that a payment was
 // not made.
-func (c *Client) decided(ctx context.Context, conn *rpc.Client, account common.Address, j chain.Joint, final chain.Block, back uint64) (chain.JointOutcome, error) {
+func (c *Client) decided(
+	ctx context.Context, conn *rpc.Client, account common.Address, j chain.Joint, final chain.Block, back uint64,
+) (chain.JointOutcome, error) {
 	var found []types.Log
 	for to := final.Number; uint64(len(found)) < back && to > j.Block.Number; {
 		from := max(j.Block.Number, to-min(to, logRange)) + 1
@@ -88,7 +92,8 @@ func (c *Client) decided(ctx context.Context, conn *rpc.Client, account common.A
 		return c.carriedOut(ctx, conn, j, found[at])
 	}
 	if uint64(len(found)) < back {
-		return chain.JointOutcome{}, chain.Errorf(chain.ReasonUnavailable, "%s carried out %d transactions from the number %d on, the node lists %d", account, back, j.Sequence, len(found))
+		return chain.JointOutcome{}, chain.Errorf(chain.ReasonUnavailable,
+			"%s carried out %d transactions from the number %d on, the node lists %d", account, back, j.Sequence, len(found))
 	}
 	o := chain.JointOutcome{State: chain.JointSuperseded}
 	var err error
@@ -98,7 +103,9 @@ func (c *Client) decided(ctx context.Context, conn *rpc.Client, account common.A
 
 // undecided is the outcome while no final transaction has used the number: open, unless a block that may be undone has this
 // very SafeTx.
-func (c *Client) undecided(ctx context.Context, conn *rpc.Client, account common.Address, j chain.Joint, head chain.Head) (chain.JointOutcome, error) {
+func (c *Client) undecided(
+	ctx context.Context, conn *rpc.Client, account common.Address, j chain.Joint, head chain.Head,
+) (chain.JointOutcome, error) {
 	open := chain.JointOutcome{State: chain.JointOpen, Location: chain.Location{Stage: chain.StageAbsent, Head: head}}
 	latest, err := numberOf(ctx, conn, account, head.Latest)
 	if err != nil || latest <= j.Sequence {
@@ -154,7 +161,9 @@ func does(j chain.Joint, moved []chain.Movement) bool {
 
 // withEther adds the ether that a SafeTx moves. Contracts' ether has no event of its own; but the account reports the success of
 // a SafeTx only when its call, with the ether, has succeeded.
-func withEther(ctx context.Context, conn *rpc.Client, j chain.Joint, event types.Log, moved []chain.Movement) ([]chain.Movement, error) {
+func withEther(
+	ctx context.Context, conn *rpc.Client, j chain.Joint, event types.Log, moved []chain.Movement,
+) ([]chain.Movement, error) {
 	if j.Transfer == nil || j.Transfer.Amount.Asset() != money.ETH || event.Topics[0] != successTopic {
 		return moved, nil
 	}
@@ -169,7 +178,8 @@ func withEther(ctx context.Context, conn *rpc.Client, j chain.Joint, event types
 		return l.Address == event.Address && len(l.Topics) == 2 && l.Topics[0] == event.Topics[0] && l.Topics[1] == event.Topics[1]
 	})
 	if at < 0 || r.BlockHash != event.BlockHash {
-		return nil, chain.Errorf(chain.ReasonUnavailable, "the receipt of execution %s has not its event: its block is being replaced", event.TxHash)
+		return nil, chain.Errorf(chain.ReasonUnavailable,
+			"the receipt of execution %s has not its event: its block is being replaced", event.TxHash)
 	}
 	return append(moved, chain.Movement{
 		TxID: event.TxHash.Hex(), Index: uint32(at), From: j.Transfer.From, To: j.Transfer.To, Amount: j.Transfer.Amount, //nolint:gosec // G115: an index

@@ -88,7 +88,8 @@ func addressesOf(owners []chain.Owner) ([]common.Address, error) {
 			return nil, chain.Errorf(chain.ReasonAddress, "the owner %s", err)
 		}
 		if o.Weight != 1 || o.Address != a.Hex() {
-			return nil, chain.Errorf(chain.ReasonUnsupported, "the owner %s of weight %d: on Ethereum each owner counts once, by its canonical address", quote(o.Address), o.Weight)
+			return nil, chain.Errorf(chain.ReasonUnsupported,
+				"the owner %s of weight %d: on Ethereum each owner counts once, by its canonical address", quote(o.Address), o.Weight)
 		}
 		all = append(all, a)
 	}
@@ -111,7 +112,8 @@ func checkOwners(account common.Address, owners []chain.Owner, threshold uint32)
 		}
 	}
 	if len(all) > maxSafeOwners || threshold < 1 || int(threshold) > len(all) {
-		return chain.Errorf(chain.ReasonUnsupported, "%d of %d owners: want a threshold of at least one and at most the owners, of whom there can be %d", threshold, len(all), maxSafeOwners)
+		return chain.Errorf(chain.ReasonUnsupported,
+			"%d of %d owners: want a threshold of at least one and at most the owners, of whom there can be %d", threshold, len(all), maxSafeOwners)
 	}
 	return nil
 }

@@ -42,7 +42,8 @@ func (c *Client) PrepareJoint(ctx context.Context, d chain.JointDraft) (chain.Jo
 			return chain.Joint{}, err
 		}
 		if !sameQuorum(s.quorum(), d.Quorum) {
-			return chain.Joint{}, chain.Errorf(chain.ReasonForeign, "the owners of %s are no longer those of the draft: %d of %v sign now", account, s.threshold, s.owners)
+			return chain.Joint{}, chain.Errorf(chain.ReasonForeign,
+				"the owners of %s are no longer those of the draft: %d of %v sign now", account, s.threshold, s.owners)
 		}
 		if d.Sequence < s.nonce {
 			return chain.Joint{}, usedNumber(account, d.Sequence, s.nonce)
@@ -62,7 +63,9 @@ func usedNumber(account common.Address, number, next uint64) error {
 }
 
 // feasible is the SafeTx of a draft, if the account could carry it out at a block.
-func (c *Client) feasible(ctx context.Context, conn *rpc.Client, account common.Address, d chain.JointDraft, s safeState, b chain.Block) (safeTx, error) {
+func (c *Client) feasible(
+	ctx context.Context, conn *rpc.Client, account common.Address, d chain.JointDraft, s safeState, b chain.Block,
+) (safeTx, error) {
 	if d.Owners != nil {
 		if err := deployed(ctx, conn, b, safeMultiSend); err != nil {
 			return safeTx{}, err
@@ -111,7 +114,8 @@ func (c *Client) checkDraft(d chain.JointDraft) (common.Address, error) {
 	case d.Account != account.Hex():
 		return account, chain.Errorf(chain.ReasonAddress, "the account %s is not in its canonical form", quote(d.Account))
 	case d.FeePayer != "" || d.NonceAccount != "" || d.Life != 0 || len(d.Signers) > 0 || d.Quorum.Permission != 0 || d.Quorum.Control != nil:
-		return account, chain.Errorf(chain.ReasonUnsupported, "a Safe has no fee payer, nonce account, permissions, limited life or named signers")
+		return account, chain.Errorf(chain.ReasonUnsupported,
+			"a Safe has no fee payer, nonce account, permissions, limited life or named signers")
 	case d.Transfer != nil && d.Owners != nil:
 		return account, chain.Errorf(chain.ReasonUnsupported, "a joint transaction pays or changes the owners, not both")
 	case d.Transfer != nil && d.Transfer.From != d.Account:

@@ -35,7 +35,8 @@ func (c *Client) Signature(j chain.Joint, signature []byte) (chain.OwnerSignatur
 		return chain.OwnerSignature{}, err
 	}
 	if !slices.ContainsFunc(j.Quorum.Owners, func(o chain.Owner) bool { return o.Address == owner.Hex() }) {
-		return chain.OwnerSignature{}, chain.Errorf(chain.ReasonForeign, "the signature is of %s, who is no owner of %s, or of another transaction", owner, j.Account)
+		return chain.OwnerSignature{}, chain.Errorf(chain.ReasonForeign,
+			"the signature is of %s, who is no owner of %s, or of another transaction", owner, j.Account)
 	}
 	return chain.OwnerSignature{Owner: owner.Hex(), Signature: canonical}, nil
 }
@@ -46,7 +47,8 @@ func recoverOwner(hash common.Hash, signature []byte) (common.Address, []byte, e
 		return common.Address{}, nil, chain.Errorf(chain.ReasonForeign, format, args...)
 	}
 	if len(signature) != crypto.SignatureLength {
-		return refused("a signature has %d bytes, it must have %d: r, s and v; contracts' signatures are not accepted", len(signature), crypto.SignatureLength)
+		return refused(
+			"a signature has %d bytes, it must have %d: r, s and v; contracts' signatures are not accepted", len(signature), crypto.SignatureLength)
 	}
 	const addressPadding = wordLength - common.AddressLength
 	r, s, v := signature[:wordLength], signature[wordLength:2*wordLength], signature[2*wordLength]
@@ -98,7 +100,8 @@ func (c *Client) verified(j chain.Joint, signatures []chain.OwnerSignature) erro
 			return err
 		}
 		if own.Owner != s.Owner || !bytes.Equal(own.Signature, s.Signature) {
-			return chain.Errorf(chain.ReasonForeign, "a signature under the name of %s is of %s, or not in its canonical form", quote(s.Owner), own.Owner)
+			return chain.Errorf(chain.ReasonForeign,
+				"a signature under the name of %s is of %s, or not in its canonical form", quote(s.Owner), own.Owner)
 		}
 		if seen[own.Owner] {
 			return chain.Errorf(chain.ReasonForeign, "%s signed twice, which counts once", own.Owner)

@@ -149,14 +149,24 @@ func (h *safeHarness) strange(t testing.TB, singleton common.Address, setup []by
 	return common.BytesToAddress(created.Topics[1].Bytes()).Hex()
 }
 
-// writer puts a contract on the chain that writes one value into the storage of whoever runs its code.
-func (h *safeHarness) writer(t testing.TB, slot, value common.Hash) common.Address {
+// The instructions of the machine that the contracts below are made of.
+const (
+	opMstore, opSstore, opPush0, opPush1, opPush32, opDup1, opCodecopy, opLog2, opReturn = 0x52, 0x55, 0x5f, 0x60, 0x7f, 0x80, 0x39, 0xa2, 0xf3
+)
+
+// program puts a contract with this code on the chain.
+func (h *safeHarness) program(t testing.TB, parts ...[]byte) common.Address {
 	t.Helper()
-	const push32, sstore, push1, dup1, codecopy, push0, ret = 0x7f, 0x55, 0x60, 0x80, 0x39, 0x5f, 0xf3
-	code := append(append(append([]byte{push32}, value[:]...), append([]byte{push32}, slot[:]...)...), sstore)
-	creation := append([]byte{push1, byte(len(code)), dup1, push1, 9, push0, codecopy, push0, ret}, code...)
+	code := bytes.Join(parts, nil)
+	creation := append([]byte{opPush1, byte(len(code)), opDup1, opPush1, 9, opPush0, opCodecopy, opPush0, opReturn}, code...)
 	h.mined(t, h.Payer(t), safecode.Factory, nil, append(make([]byte, 32), creation...))
 	return crypto.CreateAddress2(safecode.Factory, common.Hash{}, crypto.Keccak256(creation))
+}
+
+// writer is a contract that writes one value into the storage of whoever runs its code.
+func (h *safeHarness) writer(t testing.TB, slot, value common.Hash) common.Address {
+	t.Helper()
+	return h.program(t, []byte{opPush32}, value[:], []byte{opPush32}, slot[:], []byte{opSstore})
 }
 
 // setupWith is a setup of one owner that runs a contract's code and names a fallback handler.

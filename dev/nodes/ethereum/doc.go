@@ -16,6 +16,12 @@
 // only for the sender; USDC checks both ends and supports permit. They are
 // substitutes: the gas of a transfer differs by a few per cent.
 //
+// # Accounts of several owners
+//
+// The contracts of Safe 1.4.1 (package safe) are the real ones, at the addresses of
+// the main network. The factory that makes them is in the genesis block; they follow
+// in a block of their own when the node is started with them.
+//
 // # Blocks
 //
 // A block is made each interval while transactions wait or have lately been mined,
