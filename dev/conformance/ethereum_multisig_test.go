@@ -96,10 +96,13 @@ func (h *safeHarness) Change(owners []chaintest.Account, threshold uint32) *chai
 
 // safeABI is the part of Safe 1.4.1's interface that strangers use here.
 const safeABI = `[
-{"type":"function","name":"setup","inputs":[{"name":"_owners","type":"address[]"},{"name":"_threshold","type":"uint256"},{"name":"to","type":"address"},{"name":"data","type":"bytes"},{"name":"fallbackHandler","type":"address"},{"name":"paymentToken","type":"address"},{"name":"payment","type":"uint256"},{"name":"paymentReceiver","type":"address"}]},
+{"type":"function","name":"setup","inputs":[{"name":"_owners","type":"address[]"},{"name":"_threshold","type":"uint256"},{"name":"to","type":"address"},{"name":"data","type":"bytes"},
+ {"name":"fallbackHandler","type":"address"},{"name":"paymentToken","type":"address"},{"name":"payment","type":"uint256"},{"name":"paymentReceiver","type":"address"}]},
 {"type":"function","name":"createProxyWithNonce","inputs":[{"name":"_singleton","type":"address"},{"name":"initializer","type":"bytes"},{"name":"saltNonce","type":"uint256"}]},
 {"type":"function","name":"approveHash","inputs":[{"name":"hashToApprove","type":"bytes32"}]},
-{"type":"function","name":"execTransaction","inputs":[{"name":"to","type":"address"},{"name":"value","type":"uint256"},{"name":"data","type":"bytes"},{"name":"operation","type":"uint8"},{"name":"safeTxGas","type":"uint256"},{"name":"baseGas","type":"uint256"},{"name":"gasPrice","type":"uint256"},{"name":"gasToken","type":"address"},{"name":"refundReceiver","type":"address"},{"name":"signatures","type":"bytes"}]}
+{"type":"function","name":"execTransaction","inputs":[{"name":"to","type":"address"},{"name":"value","type":"uint256"},{"name":"data","type":"bytes"},{"name":"operation","type":"uint8"},
+ {"name":"safeTxGas","type":"uint256"},{"name":"baseGas","type":"uint256"},{"name":"gasPrice","type":"uint256"},{"name":"gasToken","type":"address"},
+ {"name":"refundReceiver","type":"address"},{"name":"signatures","type":"bytes"}]}
 ]`
 
 // safePack is a call, encoded by go-ethereum's own encoder.
@@ -170,11 +173,10 @@ func (h *safeHarness) writer(t testing.TB, slot, value common.Hash) common.Addre
 }
 
 // setupWith is a setup of one owner that runs a contract's code and names a fallback handler.
-func setupWith(t testing.TB, runs, handler common.Address) []byte {
+func setupWith(t testing.TB, owner chaintest.Account, runs, handler common.Address) []byte {
 	t.Helper()
-	owner := common.HexToAddress(newEthereumAccount(t).Address)
 	none := common.Address{}
-	return safePack(t, "setup", []common.Address{owner}, big.NewInt(1), runs, []byte{}, handler, none, new(big.Int), none)
+	return safePack(t, "setup", []common.Address{common.HexToAddress(owner.Address)}, big.NewInt(1), runs, []byte{}, handler, none, new(big.Int), none)
 }
 
 func mapEntry(key common.Address, slot int64) common.Hash {
@@ -186,14 +188,14 @@ func (h *safeHarness) ForeignAccounts(t testing.TB) map[string]string {
 	singleton, handler := h.contract(t, "Safe"), h.contract(t, "CompatibilityFallbackHandler")
 	sentinel, evil := common.BigToAddress(big.NewInt(1)), common.HexToAddress(newEthereumAccount(t).Address)
 	writes := func(slot common.Hash, value common.Address) string {
-		return h.strange(t, singleton, setupWith(t, h.writer(t, slot, common.BytesToHash(value.Bytes())), handler))
+		return h.strange(t, singleton, setupWith(t, h.NewAccount(t), h.writer(t, slot, common.BytesToHash(value.Bytes())), handler))
 	}
 	all := map[string]string{
 		"a token":                       ethnode.USDTAddress().Hex(),
 		"the singleton itself":          singleton.Hex(),
 		"a proxy of another contract":   h.strange(t, handler, nil),
 		"a proxy that was never set up": h.strange(t, singleton, nil),
-		"a foreign fallback handler":    h.strange(t, singleton, setupWith(t, common.Address{}, ethnode.USDTAddress())),
+		"a foreign fallback handler":    h.strange(t, singleton, setupWith(t, h.NewAccount(t), common.Address{}, ethnode.USDTAddress())),
 		"a module":                      writes(mapEntry(sentinel, 1), evil),
 		"a module that is not listed":   writes(mapEntry(evil, 1), sentinel),
 		"an owner that is not listed":   writes(mapEntry(evil, 2), sentinel),

@@ -76,7 +76,7 @@ func TestEthereumSafeEther(t *testing.T) {
 	expect("a contract invents a payment to itself", h.mined(t, owner, invents, nil, nil).TxHash.Hex())
 	expect("a Safe runs code that invents a payment", h.runs(t, owner, from, invents, nothing, nil, 1))
 	expect("a Safe calls itself without ether", h.runs(t, owner, from, from, nothing, nil, 0))
-	made := h.strange(t, h.contract(t, "Safe"), setupWith(t, invents, h.contract(t, "CompatibilityFallbackHandler")))
+	made := h.strange(t, h.contract(t, "Safe"), setupWith(t, owner, invents, h.contract(t, "CompatibilityFallbackHandler")))
 	if got := h.listed(t); len(got) != 0 {
 		t.Errorf("the setup of %s invents a payment: %+v", made, got)
 	}
@@ -86,6 +86,22 @@ func TestEthereumSafeEther(t *testing.T) {
 		if b, err := h.client.Balance(t.Context(), account, money.ETH); err != nil || !b.Amount.Equal(money.Must(money.ETH, want)) {
 			t.Errorf("%s holds %s, want %s: %v", account, b.Amount, want, err)
 		}
+	}
+}
+
+// TestEthereumSafeL2: an account of the other singleton of the version, which has events of its own, is as good.
+func TestEthereumSafeL2(t *testing.T) {
+	t.Parallel()
+	h := startSafes(t)
+	owner, wallet, coin := h.Payer(t), h.NewAccount(t), money.Must(money.ETH, "0.25")
+	account := h.strange(t, h.contract(t, "SafeL2"), setupWith(t, owner, common.Address{}, common.Address{}))
+	h.Fund(t, account, coin)
+	if q, err := h.client.Quorum(t.Context(), account); err != nil || len(q.Owners) != 1 || q.Owners[0].Address != owner.Address {
+		t.Errorf("the quorum is %+v, %v", q, err)
+	}
+	tx := h.runs(t, owner, common.HexToAddress(account), common.HexToAddress(wallet.Address), coin, nil, 0)
+	if got := h.listed(t); len(got) != 1 || got[0].TxID != tx || got[0].From != account || got[0].To != wallet.Address || !got[0].Amount.Equal(coin) {
+		t.Errorf("listed %+v", got)
 	}
 }
 
