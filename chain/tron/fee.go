@@ -3,6 +3,7 @@ package tron
 import (
 	"context"
 	"math/big"
+	"slices"
 
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/core"
@@ -20,6 +21,16 @@ type prices struct {
 	bandwidth  int64 // per byte
 	activation int64 // burnt when a transfer creates an account
 	newAccount int64 // for the bandwidth of that transfer, unless it is staked
+	multiSign  int64 // for more than one signature
+	permission int64 // for a change of permissions
+}
+
+// signing is the fee for the number of signatures (java-tron Manager.consumeMultiSignFee).
+func (p prices) signing(signatures int) int64 {
+	if signatures > 1 {
+		return p.multiSign
+	}
+	return 0
 }
 
 func readPrices(ctx context.Context, w api.WalletClient) (prices, error) {
@@ -33,6 +44,8 @@ func readPrices(ctx context.Context, w api.WalletClient) (prices, error) {
 		"getTransactionFee":                      &p.bandwidth,
 		"getCreateNewAccountFeeInSystemContract": &p.activation,
 		"getCreateAccountFee":                    &p.newAccount,
+		"getMultiSignFee":                        &p.multiSign,
+		"getUpdateAccountPermissionFee":          &p.permission,
 	}
 	for _, q := range answer.GetChainParameter() {
 		if field, ok := wanted[q.GetKey()]; ok {
@@ -43,7 +56,7 @@ func readPrices(ctx context.Context, w api.WalletClient) (prices, error) {
 	for name := range wanted {
 		return prices{}, chain.Errorf(chain.ReasonUnavailable, "the node does not return the chain parameter %s", name)
 	}
-	if p.energy <= 0 || p.bandwidth <= 0 || p.activation < 0 || p.newAccount < 0 {
+	if p.energy <= 0 || p.bandwidth <= 0 || min(p.activation, p.newAccount, p.multiSign, p.permission) < 0 {
 		return prices{}, chain.Errorf(chain.ReasonProtocol, "the chain parameters are impossible: %+v", p)
 	}
 	return p, nil
@@ -58,15 +71,11 @@ type resources struct {
 	freeBandwidth   int64
 }
 
-func readResources(ctx context.Context, w api.WalletClient, holder accountID) (resources, error) {
-	account, err := w.GetAccount(ctx, &core.Account{Address: holder.full()})
-	if err != nil {
-		return resources{}, err
-	}
+func readResources(ctx context.Context, w api.WalletClient, account *core.Account) (resources, error) {
 	if len(account.GetAddress()) == 0 {
 		return resources{}, nil // never activated, so it holds no TRX and can send nothing
 	}
-	answer, err := w.GetAccountResource(ctx, &core.Account{Address: holder.full()})
+	answer, err := w.GetAccountResource(ctx, &core.Account{Address: account.GetAddress()})
 	if err != nil {
 		return resources{}, err
 	}
@@ -86,9 +95,9 @@ const (
 	resultAllowance = 64
 )
 
-// bandwidthOf is the bandwidth of a transaction with one signature.
-func bandwidthOf(raw *core.TransactionRaw) int64 {
-	signed := &core.Transaction{RawData: raw, Signature: [][]byte{make([]byte, signatureLength)}}
+// bandwidthOf is the bandwidth of a transaction with that many signatures.
+func bandwidthOf(raw *core.TransactionRaw, signatures int) int64 {
+	signed := &core.Transaction{RawData: raw, Signature: slices.Repeat([][]byte{make([]byte, signatureLength)}, signatures)}
 	return int64(proto.Size(signed)) + resultAllowance
 }
 
@@ -125,6 +134,18 @@ func (c *Client) energyLimit(p prices, energy int64) (int64, error) {
 		want = c.config.Fees.Floor
 	}
 	return want.Units().Int64(), nil
+}
+
+// feeLimit is the fee limit of a transaction that has none yet. One that has is signed, so the limit must suffice as it is.
+func (c *Client) feeLimit(p prices, energy, has int64) (int64, error) {
+	limit, err := c.energyLimit(p, energy)
+	if err != nil || has == 0 {
+		return limit, err
+	}
+	if cost := sun(decimal.NewFromInt(energy).Mul(decimal.NewFromInt(p.energy))); cost.Cmp(sunOf(has)) > 0 {
+		return 0, chain.Errorf(chain.ReasonFeeTooHigh, "the transfer now costs %s TRX, and the transaction that was signed allows %s", cost, sunOf(has))
+	}
+	return has, nil
 }
 
 // energyBurn is the TRX that energy may cost beyond the staked energy, with the margin: the dynamic energy factor may rise

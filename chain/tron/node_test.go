@@ -26,7 +26,7 @@ func prepared(t testing.TB, c *Client, from string) chain.Unsigned {
 		t.Fatal(err)
 	}
 	block := chain.Block{Number: 1, ID: strings.Repeat("ab", hashLength), Time: stubNow}
-	raw, err := c.envelope(block, block)
+	raw, err := c.envelope(block, block, DefaultTransactionLife)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,6 +249,8 @@ func TestPrepareRefusesAStaleOrUnresponsiveNode(t *testing.T) {
 		{Key: "getTransactionFee", Value: 1000},
 		{Key: "getCreateNewAccountFeeInSystemContract", Value: 1_000_000},
 		{Key: "getCreateAccountFee", Value: 100_000},
+		{Key: "getMultiSignFee", Value: 1_000_000},
+		{Key: "getUpdateAccountPermissionFee", Value: 100_000_000},
 	}}
 	partial := &core.ChainParameters{ChainParameter: complete.ChainParameter[1:]}
 	free := &core.ChainParameters{ChainParameter: append([]*core.ChainParameters_ChainParameter{{Key: "getEnergyFee"}}, complete.ChainParameter[1:]...)}

@@ -20,10 +20,20 @@ import (
 	"kivuko/exchange/money"
 )
 
-// intent is a transfer whose parts were checked.
+// intent is a transfer whose parts were checked, and how it is authorised.
 type intent struct {
-	from, to accountID
-	amount   money.Amount
+	from, to   accountID
+	amount     money.Amount
+	permission int32 // the number of the sender's permission that it is signed under; zero is the owner permission
+	signatures int
+}
+
+// basis is what a transaction is built on: a full node, its newest block, the newest final block, and the sender's account
+// at that node.
+type basis struct {
+	wallet        api.WalletClient
+	sender        *core.Account
+	latest, final chain.Block
 }
 
 // Prepare builds an unsigned transaction. It refuses one that could not succeed now, with a reason that an officer can act
@@ -44,33 +54,44 @@ func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, er
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
+	return build(ctx, c, in.from, func(ctx context.Context, b basis) (chain.Unsigned, error) {
+		if err := signsAlone(b.sender, in.from); err != nil {
+			return chain.Unsigned{}, err
+		}
+		raw, err := c.envelope(b.final, b.latest, life)
+		if err != nil {
+			return chain.Unsigned{}, err
+		}
+		return c.prepareTransfer(ctx, b, t, in, raw)
+	})
+}
+
+// build makes something at a full node that is not behind.
+func build[T any](ctx context.Context, c *Client, sender accountID, do func(context.Context, basis) (T, error)) (T, error) {
+	var none T
 	final, err := ask(ctx, c.solid, func(ctx context.Context, n *node) (chain.Block, error) { return newest(ctx, n.solidity) })
 	if err != nil {
-		return chain.Unsigned{}, err
+		return none, err
 	}
-	return ask(ctx, c.full, func(ctx context.Context, n *node) (chain.Unsigned, error) {
+	return ask(ctx, c.full, func(ctx context.Context, n *node) (T, error) {
 		latest, err := newest(ctx, n.wallet)
 		if err != nil {
-			return chain.Unsigned{}, err
+			return none, err
 		}
 		if err := endpoints.Fresh(latest, c.config.Now(), c.config.MaxHeadAge); err != nil {
-			return chain.Unsigned{}, err
+			return none, err
 		}
-		raw, err := c.envelope(final, latest)
+		account, err := n.wallet.GetAccount(ctx, &core.Account{Address: sender.full()})
 		if err != nil {
-			return chain.Unsigned{}, err
+			return none, err
 		}
-		raw.Expiration = latest.Time.Add(life).UnixMilli()
-		if in.amount.Asset() == money.TRX {
-			return c.prepareNative(ctx, n.wallet, t, in, raw)
-		}
-		return c.prepareToken(ctx, n.wallet, t, in, raw)
+		return do(ctx, basis{wallet: n.wallet, sender: account, latest: latest, final: final})
 	})
 }
 
 // intent checks a transfer before any network call.
 func (c *Client) intent(t chain.Transfer) (intent, error) {
-	in := intent{amount: t.Amount}
+	in := intent{amount: t.Amount, signatures: 1}
 	var err error
 	if in.from, err = parse(t.From); err != nil {
 		return in, chain.Errorf(chain.ReasonAddress, "the sender %s", err)
@@ -102,7 +123,7 @@ const maxTransferBits = 62
 // envelope is raw_data without the contract. The reference block is a final one, which no reorganisation can make invalid;
 // java-tron accepts it within 65,536 blocks (Manager.validateTapos). The expiry counts from the newest block, because the
 // network compares it with block times.
-func (c *Client) envelope(final, latest chain.Block) (*core.TransactionRaw, error) {
+func (c *Client) envelope(final, latest chain.Block, life time.Duration) (*core.TransactionRaw, error) {
 	id, err := hex.DecodeString(final.ID)
 	if err != nil || len(id) != hashLength {
 		return nil, chain.Errorf(chain.ReasonProtocol, "block %d has the id %q", final.Number, final.ID)
@@ -111,39 +132,47 @@ func (c *Client) envelope(final, latest chain.Block) (*core.TransactionRaw, erro
 	return &core.TransactionRaw{
 		RefBlockBytes: number[6:8],
 		RefBlockHash:  id[8:16],
-		Expiration:    latest.Time.Add(c.config.TransactionLife).UnixMilli(),
+		Expiration:    latest.Time.Add(life).UnixMilli(),
 		Timestamp:     c.stamp(),
 	}, nil
 }
 
-// prepareNative builds a transfer of TRX.
-func (c *Client) prepareNative(ctx context.Context, w api.WalletClient, t chain.Transfer, in intent, raw *core.TransactionRaw) (chain.Unsigned, error) {
-	recipient, err := w.GetAccount(ctx, &core.Account{Address: in.to.full()})
+// prepareTransfer adds a payment to an envelope, and refuses one that could not succeed now. An envelope that already has a
+// fee limit keeps it.
+func (c *Client) prepareTransfer(ctx context.Context, b basis, t chain.Transfer, in intent, raw *core.TransactionRaw) (chain.Unsigned, error) {
+	if err := c.setTransfer(raw, in); err != nil {
+		return chain.Unsigned{}, err
+	}
+	if in.amount.Asset() == money.TRX {
+		return prepareNative(ctx, b, t, in, raw)
+	}
+	return c.prepareToken(ctx, b, t, in, raw)
+}
+
+// prepareNative completes a transfer of TRX.
+func prepareNative(ctx context.Context, b basis, t chain.Transfer, in intent, raw *core.TransactionRaw) (chain.Unsigned, error) {
+	recipient, err := b.wallet.GetAccount(ctx, &core.Account{Address: in.to.full()})
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 	if recipient.GetType() == core.AccountType_Contract {
 		return chain.Unsigned{}, chain.Errorf(chain.ReasonAddress, "the recipient is a contract, and TRON has no plain transfer of TRX to contracts")
 	}
-	sun := in.amount.Units().Int64()
-	message := &core.TransferContract{OwnerAddress: in.from.full(), ToAddress: in.to.full(), Amount: sun}
-	if err := setContract(raw, core.Transaction_Contract_TransferContract, message); err != nil {
-		return chain.Unsigned{}, err
-	}
-	p, err := readPrices(ctx, w)
+	p, err := readPrices(ctx, b.wallet)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	r, err := readResources(ctx, w, in.from)
+	r, err := readResources(ctx, b.wallet, b.sender)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	size := bandwidthOf(raw)
+	sun, size := in.amount.Units().Int64(), bandwidthOf(raw, in.signatures)
 	fee, most := bandwidthCost(p, r, size), size*p.bandwidth
 	if len(recipient.GetAddress()) == 0 {
 		fee = activationCost(p, r, size)
 		most = p.activation + p.newAccount
 	}
+	fee, most = fee+p.signing(in.signatures), most+p.signing(in.signatures)
 	if r.balance < sun {
 		return chain.Unsigned{}, short(chain.ReasonFunds, in.from, in.amount, sunOf(r.balance))
 	}
@@ -153,10 +182,10 @@ func (c *Client) prepareNative(ctx context.Context, w api.WalletClient, t chain.
 	return unsigned(t, raw, most)
 }
 
-// prepareToken builds a transfer of a token, after simulating it from the real sender to the real recipient: a recipient
+// prepareToken completes a transfer of a token, after simulating it from the real sender to the real recipient: a recipient
 // without the token costs twice as much.
-func (c *Client) prepareToken(ctx context.Context, w api.WalletClient, t chain.Transfer, in intent, raw *core.TransactionRaw) (chain.Unsigned, error) {
-	asset := in.amount.Asset()
+func (c *Client) prepareToken(ctx context.Context, b basis, t chain.Transfer, in intent, raw *core.TransactionRaw) (chain.Unsigned, error) {
+	asset, w := in.amount.Asset(), b.wallet
 	contract := c.contracts[asset]
 	if err := refusesTransfers(ctx, w, asset, contract, in.from, in.to); err != nil {
 		return chain.Unsigned{}, err
@@ -180,19 +209,16 @@ func (c *Client) prepareToken(ctx context.Context, w api.WalletClient, t chain.T
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	if raw.FeeLimit, err = c.energyLimit(p, out.energy); err != nil {
+	if raw.FeeLimit, err = c.feeLimit(p, out.energy, raw.GetFeeLimit()); err != nil {
 		return chain.Unsigned{}, err
 	}
-	message := &core.TriggerSmartContract{OwnerAddress: in.from.full(), ContractAddress: contract.full(), Data: data}
-	if err := setContract(raw, core.Transaction_Contract_TriggerSmartContract, message); err != nil {
-		return chain.Unsigned{}, err
-	}
-	r, err := readResources(ctx, w, in.from)
+	r, err := readResources(ctx, w, b.sender)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	size := bandwidthOf(raw)
-	need, most := c.energyBurn(p, r, out.energy, raw.GetFeeLimit())+bandwidthCost(p, r, size), raw.GetFeeLimit()+size*p.bandwidth
+	size, signing := bandwidthOf(raw, in.signatures), p.signing(in.signatures)
+	need := c.energyBurn(p, r, out.energy, raw.GetFeeLimit()) + bandwidthCost(p, r, size) + signing
+	most := raw.GetFeeLimit() + size*p.bandwidth + signing
 	if r.balance < need || !r.activated {
 		return chain.Unsigned{}, shortOfGas(in.from, need, r.balance, most)
 	}
@@ -246,6 +272,32 @@ func transferCall(to accountID, amount money.Amount) ([]byte, error) {
 		return nil, chain.Wrap(chain.ReasonUnsupported, err, "the amount can't be encoded")
 	}
 	return hex.DecodeString(data)
+}
+
+// setTransfer sets the contract that pays.
+func (c *Client) setTransfer(raw *core.TransactionRaw, in intent) error {
+	var err error
+	if in.amount.Asset() == money.TRX {
+		err = setContract(raw, core.Transaction_Contract_TransferContract,
+			&core.TransferContract{OwnerAddress: in.from.full(), ToAddress: in.to.full(), Amount: in.amount.Units().Int64()})
+	} else {
+		err = c.setTokenTransfer(raw, in)
+	}
+	if err != nil {
+		return err
+	}
+	raw.Contract[0].PermissionId = in.permission
+	return nil
+}
+
+func (c *Client) setTokenTransfer(raw *core.TransactionRaw, in intent) error {
+	data, err := transferCall(in.to, in.amount)
+	if err != nil {
+		return err
+	}
+	return setContract(raw, core.Transaction_Contract_TriggerSmartContract, &core.TriggerSmartContract{
+		OwnerAddress: in.from.full(), ContractAddress: c.contracts[in.amount.Asset()].full(), Data: data,
+	})
 }
 
 // setContract sets the only contract of a transaction.

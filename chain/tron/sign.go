@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"kivuko/chain"
-	"kivuko/exchange/money"
 )
 
 // Sign completes a prepared transaction. Before signing, the bytes are decoded and must match the transfer exactly;
@@ -25,16 +24,13 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 	if err != nil {
 		return chain.Signed{}, err
 	}
-	raw := &core.TransactionRaw{}
-	if err := proto.Unmarshal(u.Body, raw); err != nil {
-		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "the prepared bytes are not a transaction")
+	raw, err := c.says(u.Body, func(r *core.TransactionRaw) error { return c.setTransfer(r, in) })
+	if err != nil {
+		return chain.Signed{}, err
 	}
 	digest := sha256.Sum256(u.Body)
 	if !bytes.Equal(digest[:], u.Payload) {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the payload is not the hash of the prepared bytes")
-	}
-	if err := c.says(raw, in); err != nil {
-		return chain.Signed{}, err
 	}
 	if raw.GetExpiration() != u.ExpiresAt.UnixMilli() {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the prepared bytes expire at a time other than the prepared one")
@@ -57,57 +53,42 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 	if signer != in.from {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the signature is of %s, the sender is %s", signer, in.from)
 	}
-	encoded, err := deterministic.Marshal(&core.Transaction{RawData: raw, Signature: [][]byte{signature}})
+	return finish(u, raw, signature)
+}
+
+// finish puts the signatures to a transaction.
+func finish(u chain.Unsigned, raw *core.TransactionRaw, signatures ...[]byte) (chain.Signed, error) {
+	encoded, err := deterministic.Marshal(&core.Transaction{RawData: raw, Signature: signatures})
 	if err != nil {
 		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "the signed transaction can't be encoded")
 	}
 	if _, err := decodeSigned(encoded); err != nil {
 		return chain.Signed{}, err
 	}
-	return chain.Signed{Unsigned: u, TxID: hex.EncodeToString(digest[:]), Raw: encoded}, nil
+	return chain.Signed{Unsigned: u, TxID: hex.EncodeToString(u.Payload), Raw: encoded}, nil
 }
 
-// says checks that a transaction does what was intended and nothing else.
-func (c *Client) says(raw *core.TransactionRaw, in intent) error {
-	wrong := func(what string) error {
-		return chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from the transfer: %s", what)
+// says decodes a transaction, which must have the contract that set makes and nothing else, to the last byte.
+func (c *Client) says(body []byte, set func(*core.TransactionRaw) error) (*core.TransactionRaw, error) {
+	raw := &core.TransactionRaw{}
+	if err := proto.Unmarshal(body, raw); err != nil {
+		return nil, chain.Wrap(chain.ReasonProtocol, err, "the prepared bytes are not a transaction")
 	}
-	if len(raw.GetContract()) != 1 || len(raw.GetData()) != 0 || raw.GetContract()[0].GetPermissionId() != 0 {
-		return wrong("not one plain contract")
+	want := &core.TransactionRaw{
+		RefBlockBytes: raw.GetRefBlockBytes(), RefBlockHash: raw.GetRefBlockHash(),
+		Expiration: raw.GetExpiration(), Timestamp: raw.GetTimestamp(), FeeLimit: raw.GetFeeLimit(),
 	}
-	body, err := deterministic.Marshal(raw)
-	if err != nil {
-		return wrong("not encodable")
-	}
-	want := proto.CloneOf(raw)
-	want.Contract = nil
-	if in.amount.Asset() == money.TRX {
-		err = setContract(want, core.Transaction_Contract_TransferContract,
-			&core.TransferContract{OwnerAddress: in.from.full(), ToAddress: in.to.full(), Amount: in.amount.Units().Int64()})
-	} else {
-		err = c.setTokenTransfer(want, in)
-	}
-	if err != nil {
-		return err
+	if err := set(want); err != nil {
+		return nil, err
 	}
 	rebuilt, err := deterministic.Marshal(want)
 	if err != nil || !bytes.Equal(body, rebuilt) {
-		return wrong("sender, recipient, amount or token")
+		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes say something other than what they were prepared for")
 	}
 	if limit := big.NewInt(raw.GetFeeLimit()); limit.Cmp(c.config.Fees.Cap.Units()) > 0 {
-		return wrong("the fee limit is above the cap")
+		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes have a fee limit above the cap")
 	}
-	return nil
-}
-
-func (c *Client) setTokenTransfer(raw *core.TransactionRaw, in intent) error {
-	data, err := transferCall(in.to, in.amount)
-	if err != nil {
-		return err
-	}
-	return setContract(raw, core.Transaction_Contract_TriggerSmartContract, &core.TriggerSmartContract{
-		OwnerAddress: in.from.full(), ContractAddress: c.contracts[in.amount.Asset()].full(), Data: data,
-	})
+	return raw, nil
 }
 
 // recoverSigner returns the signer of a 65-byte signature r‖s‖v, with v 0 or 1, or 27 or 28 as some wallets write it.

@@ -275,7 +275,7 @@ func TestWalletCoreTransfer(t *testing.T) {
 		block := chain.Block{
 			Number: uint64(h.GetNumber()), ID: hex.EncodeToString(blockHash(body, h.GetNumber())), Time: time.UnixMilli(v.Timestamp),
 		}
-		raw, err := c.envelope(block, block)
+		raw, err := c.envelope(block, block, DefaultTransactionLife)
 		if err != nil {
 			t.Fatal(err)
 		}
