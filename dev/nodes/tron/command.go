@@ -34,6 +34,8 @@ func Command(ctx context.Context, args []string) error {
 	flags.StringVar(&cfg.HTTPAddr, "http", "127.0.0.1:8090", "address of the HTTP API")
 	flags.StringVar(&cfg.ControlAddr, "control", "127.0.0.1:8091", "address of the fault switches")
 	flags.DurationVar(&cfg.BlockInterval, "interval", DefaultBlockInterval, "time between blocks; 0 makes none by itself")
+	flags.Int64Var(&cfg.USDTEnergyFactor, "usdt-energy-factor", DefaultUSDTEnergyFactor,
+		"dynamic energy factor of USDT on a new chain, in ten-thousandths above 1.0")
 	if err := devnode.Parse(flags, args); err != nil {
 		return err
 	}

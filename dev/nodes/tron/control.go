@@ -272,8 +272,8 @@ func (n *Node) Reorganise(depth int, drop bool) error {
 // above 1.0: 34000 makes a call cost 4.4 times its base. It holds at once and is
 // written into the next block.
 func (n *Node) SetEnergyFactor(contract Address, factor int64) error {
-	if factor < 0 || factor > maxEnergyFactor {
-		return fmt.Errorf("tron: energy factor %d: want 0 to %d", factor, maxEnergyFactor)
+	if err := checkFactor(factor); err != nil {
+		return fmt.Errorf("tron: energy factor: %w", err)
 	}
 	c := n.chain
 	c.mu.Lock()
@@ -283,6 +283,13 @@ func (n *Node) SetEnergyFactor(contract Address, factor int64) error {
 	}
 	c.factors[contract] = factor
 	c.state.setEnergyFactor(contract, factor)
+	return nil
+}
+
+func checkFactor(factor int64) error {
+	if factor < 0 || factor > maxEnergyFactor {
+		return fmt.Errorf("%d: want 0 to %d", factor, maxEnergyFactor)
+	}
 	return nil
 }
 

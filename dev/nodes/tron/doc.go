@@ -39,8 +39,9 @@
 // and a callee's own energy allowance is not enforced. Resources recover
 // linearly over 24 hours instead of java-tron's merged windows; staked TRX gives
 // a fixed amount of energy; a contract's dynamic energy factor moves only when
-// set. Internal transactions are not recorded, as on a java-tron node with
-// default settings. All blocks are kept in memory.
+// set: a node from the command line begins with the main network's for USDT, one
+// in a program with none. Internal transactions are not recorded, as on a
+// java-tron node with default settings. All blocks are kept in memory.
 //
 // # Tools
 //

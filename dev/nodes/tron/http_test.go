@@ -38,15 +38,31 @@ func TestHTTPShowsBlocksAccountsAndTransactions(t *testing.T) {
 	if first["number"] != float64(0) {
 		t.Errorf("genesis header %v", first)
 	}
-	for _, form := range []string{ab[0].String(), ab[0].addr.Hex()} {
-		if a := b.ask("/wallet/getaccount", `{"address":"`+form+`"}`); a["address"] != ab[0].addr.Hex() {
-			t.Errorf("getaccount %v", a)
+	hexadecimal, base58 := ab[0].addr.Hex(), ab[0].String()
+	if a := b.ask("/wallet/getaccount", `{"address":"`+hexadecimal+`"}`); a["address"] != hexadecimal {
+		t.Errorf("getaccount %v", a)
+	}
+	if a := b.ask("/wallet/getaccount", `{"address":"`+base58+`","visible":true}`); a["address"] != base58 {
+		t.Errorf("getaccount, visible: %v", a)
+	}
+	for _, wrong := range []string{`{"address":"` + base58 + `"}`, `{"address":"` + hexadecimal + `","visible":true}`} {
+		if a := b.ask("/wallet/getaccount", wrong); a["address"] != nil || a["Error"] == nil {
+			t.Errorf("%s: %v", wrong, a)
 		}
 	}
 	got := b.ask("/wallet/gettransactioninfobyid", fmt.Sprintf(`{"value":"%x"}`, info.Id))
 	log := got["log"].([]any)[0].(map[string]any)
 	if log["address"] != mustAddress(USDTAddress).Hex()[2:] || got["receipt"].(map[string]any)["result"] != "SUCCESS" {
 		t.Errorf("gettransactioninfobyid %v", got)
+	}
+	visible := b.ask("/wallet/gettransactioninfobyid", fmt.Sprintf(`{"value":"%x","visible":true}`, info.Id))
+	if l := visible["log"].([]any)[0].(map[string]any); l["address"] != USDTAddress || visible["contract_address"] != USDTAddress {
+		t.Errorf("gettransactioninfobyid, visible: %v", visible)
+	}
+	tx := b.ask("/wallet/gettransactionbyid", fmt.Sprintf(`{"value":"%x","visible":true}`, info.Id))
+	contract := tx["raw_data"].(map[string]any)["contract"].([]any)[0].(map[string]any)["parameter"].(map[string]any)["value"].(map[string]any)
+	if tx["visible"] != true || contract["owner_address"] != base58 || contract["contract_address"] != USDTAddress {
+		t.Errorf("gettransactionbyid, visible: %v", tx)
 	}
 	if solid := b.ask("/walletsolidity/gettransactioninfobyid", fmt.Sprintf(`{"value":"%x"}`, info.Id)); len(solid) != 0 {
 		t.Errorf("not final, yet %v", solid)
@@ -56,7 +72,7 @@ func TestHTTPShowsBlocksAccountsAndTransactions(t *testing.T) {
 func TestHTTPBuildsSignsAndBroadcasts(t *testing.T) {
 	b := newBench(t)
 	ab := b.funded(0, "alice", "bob")
-	built := b.ask("/wallet/createtransaction", fmt.Sprintf(`{"owner_address":"%s","to_address":"%s","amount":5}`, ab[0].addr.Hex(), ab[1]))
+	built := b.ask("/wallet/createtransaction", fmt.Sprintf(`{"owner_address":"%s","to_address":"%s","amount":5}`, ab[0].addr.Hex(), ab[1].addr.Hex()))
 	text, err := json.Marshal(built)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +107,7 @@ func TestHTTPConstantCalls(t *testing.T) {
 	b := newBench(t)
 	alice := b.funded(5_000_000, "alice")[0]
 	call := func(method, selector, parameter string) map[string]any {
-		return b.ask(method, fmt.Sprintf(`{"owner_address":"%s","contract_address":"%s","function_selector":"%s","parameter":"%s"}`, alice, USDTAddress, selector, parameter))
+		return b.ask(method, fmt.Sprintf(`{"owner_address":"%s","contract_address":"%s","function_selector":"%s","parameter":"%s","visible":true}`, alice, USDTAddress, selector, parameter))
 	}
 	word := strings.Repeat("0", 24) + alice.addr.Hex()[2:]
 	for _, service := range []string{"/wallet", "/walletsolidity"} {
@@ -107,10 +123,90 @@ func TestHTTPConstantCalls(t *testing.T) {
 	if e := call("/wallet/estimateenergy", "transfer(address,uint256)", transfer); e["energy_required"] == nil {
 		t.Errorf("estimateenergy %v", e)
 	}
+	simulated := call("/wallet/triggerconstantcontract", "transfer(address,uint256)", strings.Repeat("0", 62)+"07"+strings.Repeat("0", 63)+"1")
+	if logs, _ := simulated["logs"].([]any); len(logs) != 1 || logs[0].(map[string]any)["address"] != USDTAddress {
+		t.Errorf("a simulated transfer has the logs %v", simulated["logs"])
+	}
 	reverted := call("/wallet/triggerconstantcontract", "pause()", "")
 	ret := reverted["transaction"].(map[string]any)["ret"].([]any)[0].(map[string]any)
 	if reverted["result"].(map[string]any)["result"] != true || ret["ret"] != "FAILED" {
 		t.Errorf("a reverted constant call %v", reverted)
+	}
+}
+
+// With "visible", a refusal is text and not hexadecimal digits.
+func TestHTTPWordsAreVisible(t *testing.T) {
+	b := newBench(t)
+	body := `{"owner_address":"` + newActor("poor").String() + `","contract_address":"` + newActor("no contract").String() + `","function_selector":"x()","visible":true}`
+	x := b.ask("/wallet/triggerconstantcontract", body)
+	if text := x["result"].(map[string]any)["message"]; text != "Contract validate error : Smart contract is not exist." {
+		t.Errorf("%v", x)
+	}
+}
+
+// read gets a list of events.
+func (b *bench) events(path string) (list []map[string]any, whole map[string]any) {
+	b.t.Helper()
+	r, err := http.Get("http://" + b.HTTPAddr() + path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	whole = map[string]any{}
+	b.decode(r, &whole)
+	data, _ := whole["data"].([]any)
+	for _, e := range data {
+		list = append(list, e.(map[string]any))
+	}
+	return list, whole
+}
+
+func TestEventsAreListed(t *testing.T) {
+	b := newBench(t)
+	ab := b.funded(5_000_000, "alice", "bob")
+	info := b.mined(b.transferToken(ab[0], ab[1], USDTAddress, 9), ab[0])
+	approved := b.mined(b.trigger(ab[0], USDTAddress, calldata("approve(address,uint256)", addressWord(ab[1].addr), number(3))), ab[0])
+	byTx, _ := b.events(fmt.Sprintf("/v1/transactions/%x/events", info.Id))
+	if len(byTx) != 1 {
+		t.Fatalf("%v", byTx)
+	}
+	e, result := byTx[0], byTx[0]["result"].(map[string]any)
+	from, to := "0x"+ab[0].addr.Hex()[2:], "0x"+ab[1].addr.Hex()[2:]
+	if e["event_name"] != "Transfer" || e["contract_address"] != USDTAddress || e["block_number"] != float64(info.BlockNumber) || e["_unconfirmed"] != true ||
+		result["from"] != from || result["0"] != from || result["to"] != to || result["value"] != "9" || e["result_type"].(map[string]any)["value"] != "uint256" {
+		t.Errorf("%v", e)
+	}
+	contract := "/v1/contracts/" + USDTAddress + "/events"
+	count := func(query string, want int) []map[string]any {
+		t.Helper()
+		list, whole := b.events(contract + query)
+		if len(list) != want || whole["success"] != true {
+			t.Errorf("%s: %d events, want %d: %v", query, len(list), want, whole)
+		}
+		return list
+	}
+	if all := count("", 4); all[0]["event_name"] != "Approval" || all[0]["block_number"] != float64(approved.BlockNumber) {
+		t.Errorf("not the newest first: %v", all)
+	}
+	count("?event_name=Approval", 1)
+	count("?only_confirmed=true", 0)
+	count(fmt.Sprintf("?block_number=%d", info.BlockNumber), 1)
+	first, whole := b.events(contract + "?limit=3")
+	rest := count("?limit=3&fingerprint="+fmt.Sprint(whole["meta"].(map[string]any)["fingerprint"]), 1)
+	if len(first) != 3 || rest[0]["transaction_id"] == first[2]["transaction_id"] && rest[0]["event_index"] == first[2]["event_index"] {
+		t.Errorf("pages %v and %v", first, rest)
+	}
+	if newest, _ := b.events("/v1/blocks/latest/events"); len(newest) != 1 || newest[0]["event_name"] != "Approval" {
+		t.Errorf("%v", newest)
+	}
+	if _, err := b.Solidify(); err != nil {
+		t.Fatal(err)
+	}
+	count("?only_confirmed=true", 4)
+	count("?only_unconfirmed=true", 0)
+	for _, bad := range []string{"/v1/contracts/x/events", "/v1/blocks/x/events", contract + "?limit=0", contract + "?limit=201", "/v1/accounts/x"} {
+		if _, whole := b.events(bad); whole["success"] != false || whole["error"] == "" {
+			t.Errorf("%s: %v", bad, whole)
+		}
 	}
 }
 

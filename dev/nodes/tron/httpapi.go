@@ -20,8 +20,7 @@ type httpCall struct {
 }
 
 // httpMethods is the part of java-tron's HTTP API that tronweb 6 needs. Those in
-// solidMethods are also under /walletsolidity. Addresses in answers are always
-// hexadecimal, as with "visible": false.
+// solidMethods are also under /walletsolidity.
 var httpMethods = map[string]func(*httpCall) (any, error){
 	"getnowblock":                  (*httpCall).nowBlock,
 	"getblock":                     (*httpCall).block,
@@ -44,7 +43,7 @@ var httpMethods = map[string]func(*httpCall) (any, error){
 	"getapprovedlist":              (*httpCall).approvedList,
 	"getcontract":                  (*httpCall).contract,
 	"getcontractinfo":              (*httpCall).contractInfo,
-	"getchainparameters":           func(*httpCall) (any, error) { return toJSON(chainParameters()), nil },
+	"getchainparameters":           func(*httpCall) (any, error) { return toJSON(chainParameters(), false), nil },
 	"getnodeinfo":                  (*httpCall).nodeInfo,
 }
 
@@ -56,6 +55,10 @@ var solidMethods = map[string]bool{
 func (n *Node) httpHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		service, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if service == "v1" {
+			n.eventAPI(w, r)
+			return
+		}
 		solid := service == "walletsolidity"
 		method := httpMethods[name]
 		if method == nil || (!solid && service != "wallet") || (solid && !solidMethods[name]) {
@@ -89,26 +92,26 @@ func (c *httpCall) read(f func(*chain) any) (any, error) {
 }
 
 func (c *httpCall) nowBlock() (any, error) {
-	return c.read(func(ch *chain) any { return blockJSON(ch.top(c.solid), true) })
+	return c.read(func(ch *chain) any { return blockJSON(ch.top(c.solid), true, c.visible()) })
 }
 
 func (c *httpCall) block() (any, error) {
 	text, detail := c.text("id_or_num"), c.flag("detail")
 	return c.read(func(ch *chain) any {
 		if text == "" {
-			return blockJSON(ch.top(c.solid), detail)
+			return blockJSON(ch.top(c.solid), detail, c.visible())
 		}
 		b, err := ch.blockByText(text, c.solid)
 		if err != nil {
 			return object{"Error": err.Error()}
 		}
-		return blockJSON(b, detail)
+		return blockJSON(b, detail, c.visible())
 	})
 }
 
 func (c *httpCall) blockByNum() (any, error) {
 	num := c.integer("num")
-	return c.read(func(ch *chain) any { return blockJSON(ch.blockAt(num, c.solid), true) })
+	return c.read(func(ch *chain) any { return blockJSON(ch.blockAt(num, c.solid), true, c.visible()) })
 }
 
 func (c *httpCall) blockByID() (any, error) {
@@ -118,13 +121,13 @@ func (c *httpCall) blockByID() (any, error) {
 		if err != nil {
 			return object{"Error": err.Error()}
 		}
-		return blockJSON(b, true)
+		return blockJSON(b, true, c.visible())
 	})
 }
 
 func (c *httpCall) blockByLimit() (any, error) {
 	start, end := c.integer("startNum"), c.integer("endNum")
-	return c.read(func(ch *chain) any { return blocksJSON(ch.blockRange(start, end)) })
+	return c.read(func(ch *chain) any { return blocksJSON(ch.blockRange(start, end), c.visible()) })
 }
 
 func (c *httpCall) blockByLatest() (any, error) {
@@ -134,28 +137,28 @@ func (c *httpCall) blockByLatest() (any, error) {
 			return object{}
 		}
 		end := ch.head().number + 1
-		return blocksJSON(ch.blockRange(max(0, end-num), end))
+		return blocksJSON(ch.blockRange(max(0, end-num), end), c.visible())
 	})
 }
 
 func (c *httpCall) account() (any, error) {
 	a := c.address("address")
-	return c.read(func(ch *chain) any { return toJSON(ch.account(a, c.solid)) })
+	return c.read(func(ch *chain) any { return toJSON(ch.account(a, c.solid), c.visible()) })
 }
 
 func (c *httpCall) accountResource() (any, error) {
 	a := c.address("address")
-	return c.read(func(ch *chain) any { return toJSON(ch.accountResource(a)) })
+	return c.read(func(ch *chain) any { return toJSON(ch.accountResource(a), c.visible()) })
 }
 
 func (c *httpCall) transactionByID() (any, error) {
 	id := c.bytes("value")
-	return c.read(func(ch *chain) any { return transactionJSON(ch.transaction(id, c.solid)) })
+	return c.read(func(ch *chain) any { return transactionJSON(ch.transaction(id, c.solid), c.visible()) })
 }
 
 func (c *httpCall) transactionInfo() (any, error) {
 	id := c.bytes("value")
-	return c.read(func(ch *chain) any { return toJSON(ch.transactionInfo(id, c.solid)) })
+	return c.read(func(ch *chain) any { return toJSON(ch.transactionInfo(id, c.solid), c.visible()) })
 }
 
 func (c *httpCall) transactionInfos() (any, error) {
@@ -163,7 +166,7 @@ func (c *httpCall) transactionInfos() (any, error) {
 	return c.read(func(ch *chain) any {
 		list := []object{}
 		for _, info := range ch.transactionInfos(num, c.solid).TransactionInfo {
-			list = append(list, toJSON(info))
+			list = append(list, toJSON(info, c.visible()))
 		}
 		return list
 	})
@@ -184,7 +187,7 @@ func (c *httpCall) createTransaction() (any, error) {
 	if id := c.integer("Permission_id"); id > 0 {
 		x.Transaction.RawData.Contract[0].PermissionId = int32(id)
 	}
-	return transactionJSON(x.Transaction), c.err
+	return transactionJSON(x.Transaction, c.visible()), c.err
 }
 
 func (c *httpCall) triggerContract() (any, error) {
@@ -200,7 +203,7 @@ func (c *httpCall) triggerContract() (any, error) {
 		x.Transaction.RawData.FeeLimit = fee
 		x.Transaction.RawData.Contract[0].PermissionId = int32(permission)
 	}
-	return extensionJSON(x), nil
+	return extensionJSON(x, c.visible()), nil
 }
 
 func (c *httpCall) constantContract() (any, error) {
@@ -208,15 +211,15 @@ func (c *httpCall) constantContract() (any, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	return extensionJSON(c.node.chain.constantCall(m, c.solid)), nil
+	return extensionJSON(c.node.chain.constantCall(m, c.solid), c.visible()), nil
 }
 
-func extensionJSON(x *api.TransactionExtention) object {
-	out := object{"result": returnJSON(x.Result)}
+func extensionJSON(x *api.TransactionExtention, visible bool) object {
+	out := object{"result": returnJSON(x.Result, visible)}
 	if x.Transaction != nil {
-		out["transaction"] = transactionJSON(x.Transaction)
+		out["transaction"] = transactionJSON(x.Transaction, visible)
 		if ret := x.Transaction.Ret; len(ret) > 0 { // a constant call's verdict is in ret, not contractRet
-			out["transaction"].(object)["ret"] = []any{toJSON(ret[0])}
+			out["transaction"].(object)["ret"] = []any{toJSON(ret[0], visible)}
 		}
 	}
 	if x.EnergyUsed > 0 {
@@ -228,6 +231,13 @@ func extensionJSON(x *api.TransactionExtention) object {
 	if len(x.ConstantResult) > 0 {
 		out["constant_result"] = []string{hex.EncodeToString(x.ConstantResult[0])}
 	}
+	if len(x.Logs) > 0 {
+		logs := make([]object, len(x.Logs))
+		for i, l := range x.Logs {
+			logs[i] = toJSON(l, visible)
+		}
+		out["logs"] = logs
+	}
 	return out
 }
 
@@ -237,7 +247,7 @@ func (c *httpCall) estimateEnergy() (any, error) {
 		return nil, c.err
 	}
 	e := c.node.chain.estimateEnergy(m, c.solid)
-	out := object{"result": returnJSON(e.Result)}
+	out := object{"result": returnJSON(e.Result, c.visible())}
 	if e.EnergyRequired > 0 {
 		out["energy_required"] = e.EnergyRequired
 	}
@@ -259,7 +269,7 @@ func (c *httpCall) broadcast() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := returnJSON(r)
+	out := returnJSON(r, c.visible())
 	out["txid"] = TransactionID(tx).String()
 	return out, nil
 }
@@ -268,8 +278,8 @@ func (c *httpCall) signWeight() (any, error) {
 	tx := c.transaction()
 	return c.read(func(ch *chain) any {
 		w := ch.state.signWeight(tx)
-		out := toJSON(w)
-		out["transaction"] = signedJSON(tx)
+		out := toJSON(w, c.visible())
+		out["transaction"] = signedJSON(tx, c.visible())
 		if out["result"] == nil {
 			out["result"] = object{}
 		}
@@ -280,8 +290,8 @@ func (c *httpCall) signWeight() (any, error) {
 func (c *httpCall) approvedList() (any, error) {
 	tx := c.transaction()
 	return c.read(func(ch *chain) any {
-		out := toJSON(ch.state.approvedList(tx))
-		out["transaction"] = signedJSON(tx)
+		out := toJSON(ch.state.approvedList(tx), c.visible())
+		out["transaction"] = signedJSON(tx, c.visible())
 		if out["result"] == nil {
 			out["result"] = object{}
 		}
@@ -289,15 +299,15 @@ func (c *httpCall) approvedList() (any, error) {
 	})
 }
 
-func signedJSON(tx *core.Transaction) object {
-	return object{"result": object{"result": true}, "txid": TransactionID(tx).String(), "transaction": transactionJSON(tx)}
+func signedJSON(tx *core.Transaction, visible bool) object {
+	return object{"result": object{"result": true}, "txid": TransactionID(tx).String(), "transaction": transactionJSON(tx, visible)}
 }
 
 func (c *httpCall) contract() (any, error) {
 	a := c.address("value")
 	return c.read(func(ch *chain) any {
 		if contract := ch.contractInfo(a).SmartContract; contract != nil {
-			return toJSON(contract)
+			return toJSON(contract, c.visible())
 		}
 		return object{}
 	})
@@ -305,9 +315,9 @@ func (c *httpCall) contract() (any, error) {
 
 func (c *httpCall) contractInfo() (any, error) {
 	a := c.address("value")
-	return c.read(func(ch *chain) any { return toJSON(ch.contractInfo(a)) })
+	return c.read(func(ch *chain) any { return toJSON(ch.contractInfo(a), c.visible()) })
 }
 
 func (c *httpCall) nodeInfo() (any, error) {
-	return c.read(func(ch *chain) any { return toJSON(ch.nodeInfo()) })
+	return c.read(func(ch *chain) any { return toJSON(ch.nodeInfo(), c.visible()) })
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/core"
@@ -24,10 +25,23 @@ const maxBodyBytes = 4 << 20
 // object is a JSON object.
 type object = map[string]any
 
+// addressFields are the fields that hold addresses, and textFields those that
+// hold text in bytes. A request with "visible" gets the first in base58check and
+// the second as text (java-tron HttpSelfFormatFieldName).
+var (
+	addressFields = map[protoreflect.Name]bool{
+		"address": true, "owner_address": true, "to_address": true, "account_address": true, "receiver_address": true,
+		"contract_address": true, "origin_address": true, "witness_address": true, "approved_list": true, "from": true, "to": true,
+	}
+	textFields = map[protoreflect.FullName]bool{
+		"protocol.Return.message": true, "protocol.TransactionInfo.resMessage": true, "protocol.Account.account_name": true,
+	}
+)
+
 // toJSON writes a message the way java-tron's HTTP API does: protobuf field
 // names, bytes in hexadecimal, enums by name, an Any as value and type_url, and
 // nothing for what is at its default.
-func toJSON(m proto.Message) object {
+func toJSON(m proto.Message, visible bool) object {
 	out := object{}
 	m.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
@@ -35,21 +49,36 @@ func toJSON(m proto.Message) object {
 		case field.IsList():
 			list := make([]any, v.List().Len())
 			for i := range list {
-				list[i] = scalarJSON(field, v.List().Get(i))
+				list[i] = scalarJSON(field, v.List().Get(i), visible)
 			}
 			out[string(field.Name())] = list
 		default:
-			out[string(field.Name())] = scalarJSON(field, v)
+			out[string(field.Name())] = scalarJSON(field, v, visible)
 		}
 		return true
 	})
 	return out
 }
 
-func scalarJSON(field protoreflect.FieldDescriptor, v protoreflect.Value) any {
+func bytesJSON(field protoreflect.FieldDescriptor, raw []byte, visible bool) string {
+	switch {
+	case visible && textFields[field.FullName()]:
+		return string(raw)
+	case visible && addressFields[field.Name()]:
+		if len(raw) == common.AddressLength { // of a log
+			return addressOfVM(common.Address(raw)).String()
+		}
+		if a, ok := addressOf(raw); ok {
+			return a.String()
+		}
+	}
+	return hex.EncodeToString(raw)
+}
+
+func scalarJSON(field protoreflect.FieldDescriptor, v protoreflect.Value, visible bool) any {
 	switch field.Kind() {
 	case protoreflect.BytesKind:
-		return hex.EncodeToString(v.Bytes())
+		return bytesJSON(field, v.Bytes(), visible)
 	case protoreflect.EnumKind:
 		if value := field.Enum().Values().ByNumber(v.Enum()); value != nil {
 			return string(value.Name())
@@ -58,24 +87,24 @@ func scalarJSON(field protoreflect.FieldDescriptor, v protoreflect.Value) any {
 	case protoreflect.MessageKind:
 		packed, ok := v.Message().Interface().(*anypb.Any)
 		if !ok {
-			return toJSON(v.Message().Interface())
+			return toJSON(v.Message().Interface(), visible)
 		}
 		inner, err := packed.UnmarshalNew()
 		if err != nil {
 			return object{"value": hex.EncodeToString(packed.Value), "type_url": packed.TypeUrl}
 		}
-		return object{"value": toJSON(inner), "type_url": packed.TypeUrl}
+		return object{"value": toJSON(inner, visible), "type_url": packed.TypeUrl}
 	}
 	return v.Interface()
 }
 
-func transactionJSON(tx *core.Transaction) object {
+func transactionJSON(tx *core.Transaction, visible bool) object {
 	if tx.GetRawData() == nil {
 		return object{}
 	}
 	id := TransactionID(tx)
 	out := object{
-		"visible": false, "txID": id.String(), "raw_data": toJSON(tx.RawData), "raw_data_hex": hex.EncodeToString(encode(tx.RawData)),
+		"visible": visible, "txID": id.String(), "raw_data": toJSON(tx.RawData, visible), "raw_data_hex": hex.EncodeToString(encode(tx.RawData)),
 	}
 	if len(tx.Signature) > 0 {
 		signatures := make([]string, len(tx.Signature))
@@ -90,33 +119,33 @@ func transactionJSON(tx *core.Transaction) object {
 	return out
 }
 
-func blockJSON(b *block, detail bool) object {
+func blockJSON(b *block, detail, visible bool) object {
 	if b == nil {
 		return object{}
 	}
-	header := toJSON(b.message.BlockHeader)
+	header := toJSON(b.message.BlockHeader, visible)
 	raw := header["raw_data"].(object)
 	raw["number"], raw["timestamp"] = b.number, b.time // also when zero
 	out := object{"blockID": b.id.String(), "block_header": header}
 	if detail && len(b.message.Transactions) > 0 {
 		list := make([]object, len(b.message.Transactions))
 		for i, tx := range b.message.Transactions {
-			list[i] = transactionJSON(tx)
+			list[i] = transactionJSON(tx, visible)
 		}
 		out["transactions"] = list
 	}
 	return out
 }
 
-func blocksJSON(blocks []*block) object {
+func blocksJSON(blocks []*block, visible bool) object {
 	list := make([]object, len(blocks))
 	for i, b := range blocks {
-		list[i] = blockJSON(b, true)
+		list[i] = blockJSON(b, true, visible)
 	}
 	return object{"block": list}
 }
 
-func returnJSON(r *api.Return) object {
+func returnJSON(r *api.Return, visible bool) object {
 	out := object{}
 	if r.Result {
 		out["result"] = true
@@ -125,7 +154,7 @@ func returnJSON(r *api.Return) object {
 		out["code"] = r.Code.String()
 	}
 	if len(r.Message) > 0 {
-		out["message"] = hex.EncodeToString(r.Message)
+		out["message"] = toJSON(r, visible)["message"]
 	}
 	return out
 }
@@ -198,10 +227,19 @@ func (a *arguments) bytes(name string) []byte {
 	return b
 }
 
-// address reads either form, whatever "visible" says. A missing one is nil.
+// visible reports whether addresses are in base58check, here and in the answer.
+func (a *arguments) visible() bool { return a.flag("visible") }
+
+// address reads base58check when "visible" is set and hexadecimal digits when it
+// isn't, as java-tron does, so that a client with the wrong form finds out. A
+// missing one is nil.
 func (a *arguments) address(name string) []byte {
 	text := a.text(name)
 	if text == "" {
+		return nil
+	}
+	if form := strings.HasPrefix(text, "T"); form != a.visible() {
+		a.fail(name, map[bool]string{true: "INVALID base58 String", false: "INVALID hex String"}[a.visible()])
 		return nil
 	}
 	parsed, err := ParseAddress(text)

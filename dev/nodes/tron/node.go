@@ -16,6 +16,9 @@ import (
 const (
 	// DefaultBlockInterval is the main network's.
 	DefaultBlockInterval = 3 * time.Second
+	// DefaultUSDTEnergyFactor makes a call of USDT cost 4.4 times its base, as on
+	// the main network in 2026.
+	DefaultUSDTEnergyFactor = 34_000
 	// MinBlockInterval keeps a mistyped interval from filling the disk.
 	MinBlockInterval = 10 * time.Millisecond
 )
@@ -31,6 +34,9 @@ type Config struct {
 	GRPCAddr, SolidityAddr, HTTPAddr, ControlAddr string
 	// BlockInterval is the time between blocks; zero makes none by itself.
 	BlockInterval time.Duration
+	// USDTEnergyFactor is the dynamic energy factor of USDT on a new chain, in
+	// ten-thousandths above 1.0; SetEnergyFactor changes it.
+	USDTEnergyFactor int64
 	// Alloc gives accounts TRX, in sun, in the genesis block.
 	Alloc map[Address]int64
 	// Now is the clock; nil is time.Now.
@@ -49,6 +55,9 @@ func (c *Config) validate() error {
 	}
 	if err := checkInterval(c.BlockInterval); err != nil {
 		return fmt.Errorf("BlockInterval: %w", err)
+	}
+	if err := checkFactor(c.USDTEnergyFactor); err != nil {
+		return fmt.Errorf("USDTEnergyFactor: %w", err)
 	}
 	for a, sun := range c.Alloc {
 		if _, ok := addressOf(a[:]); !ok || sun <= 0 || sun > genesisSun {
@@ -107,6 +116,9 @@ func (n *Node) open(cfg Config) error {
 		n.chain.file = file
 	}
 	if n.chain.head().number == 0 {
+		if cfg.USDTEnergyFactor > 0 {
+			n.chain.factors[mustAddress(USDTAddress)] = cfg.USDTEnergyFactor
+		}
 		// The genesis block is of a fixed past date. Without a block of today no
 		// transaction's expiration would be within a day of the head.
 		if _, err := n.chain.produce(false); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unicode/utf16"
 
 	sdkaddress "github.com/fbsobreira/gotron-sdk/pkg/address"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
@@ -16,7 +17,7 @@ const (
 	firstActivePermissionID = 2
 	maxPermissionKeys       = 5 // getTotalSignNum
 	maxActivePermissions    = 8
-	maxPermissionName       = 32
+	maxPermissionName       = 32 // of Java's characters, 16 bits each
 	operationsLength        = 32
 )
 
@@ -193,7 +194,7 @@ func checkPermission(p *core.Permission) error {
 		return invalid("key's count should be greater than 0")
 	case p.Threshold <= 0:
 		return invalid("permission's threshold should be greater than 0")
-	case len(p.PermissionName) > maxPermissionName:
+	case len(utf16.Encode([]rune(p.PermissionName))) > maxPermissionName:
 		return invalid("permission's name is too long")
 	case p.ParentId != 0:
 		return invalid("permission's parent should be owner")

@@ -194,6 +194,10 @@ func TestPermissionUpdateIsValidated(t *testing.T) {
 		{"threshold", "permission's threshold should be greater than 0", func(m *core.AccountPermissionUpdateContract) { m.Owner.Threshold = 0 }},
 		{"sum", "sum of all key's weight should not be less than threshold in permission Owner", func(m *core.AccountPermissionUpdateContract) { m.Owner.Threshold = 4 }},
 		{"name", "permission's name is too long", func(m *core.AccountPermissionUpdateContract) { m.Owner.PermissionName = strings.Repeat("x", 33) }},
+		{"long name in another script", "permission's name is too long", func(m *core.AccountPermissionUpdateContract) { m.Owner.PermissionName = strings.Repeat("財", 33) }},
+		{"long name of pairs", "permission's name is too long", func(m *core.AccountPermissionUpdateContract) {
+			m.Owner.PermissionName = strings.Repeat("\U0001F512", 17)
+		}},
 		{"owner operations", "Owner permission needn't operations", func(m *core.AccountPermissionUpdateContract) { m.Owner.Operations = defaultOperations }},
 		{"short operations", "operations size must 32", func(m *core.AccountPermissionUpdateContract) { m.Actives[0].Operations = []byte{2} }},
 		{"unknown operation", "7 isn't a validate ContractType", func(m *core.AccountPermissionUpdateContract) { m.Actives[0].Operations = operations(0x80) }},
@@ -209,6 +213,10 @@ func TestPermissionUpdateIsValidated(t *testing.T) {
 			t.Errorf("%s: %s %q", c.name, x.Result.Code, x.Result.Message)
 		}
 	}
+	// java-tron counts characters of 16 bits, not bytes: 32 of them need 96 bytes here.
+	named := twoOfThree(alice, abc...)
+	named.Owner.PermissionName, named.Actives[0].PermissionName = strings.Repeat("財", 32), strings.Repeat("\U0001F512", 16)
+	b.update(named)
 	poor := newActor("poor")
 	b.must(b.FundTRX(poor.addr, 50*trx))
 	b.block()
