@@ -34,8 +34,6 @@ type JointRules struct {
 	Exclusive bool
 	// Native is set where the account can hold and pay the native coin.
 	Native bool
-	// Named joint transactions name their signers, see JointDraft.Signers. No other owner's signature is accepted.
-	Named bool
 }
 
 // OwnersChanging is a network on which the owners of an account can change.
@@ -62,7 +60,6 @@ func RunMultisig(t *testing.T, start func(testing.TB) MultisigHarness) {
 		{"a payment by two of three owners", jointPayment},
 		{"a draft for other owners", staleDraft},
 		{"more than the account has", jointWithoutFunds},
-		{"a payment by one key alone", plainPayment},
 		{"a signature of one who is no owner", wrongOwner},
 		{"one owner signs twice", sameOwnerTwice},
 		{"too few owners", tooFewOwners},
@@ -90,7 +87,6 @@ func RunMultisig(t *testing.T, start func(testing.TB) MultisigHarness) {
 			for range owners {
 				c.owners = append(c.owners, h.NewAccount(t))
 			}
-			c.signing = c.owners[:2]
 			c.account, c.payer = h.NewMultisig(t, c.owners, 2), h.Payer(t)
 			s.run(t, c)
 		})
@@ -103,7 +99,6 @@ type committee struct {
 	harness MultisigHarness
 	joint   chain.Multisig
 	owners  []Account
-	signing []Account // those who sign the next proposal
 	account string
 	payer   Account
 }
@@ -122,20 +117,8 @@ func (c *committee) draftOf(t *testing.T, to string, amount money.Amount) chain.
 	t.Helper()
 	q := c.quorum(t)
 	return c.harness.Complete(t, chain.JointDraft{
-		Account: c.account, Quorum: q, Sequence: q.Sequence, Transfer: &chain.Transfer{From: c.account, To: to, Amount: amount}, Signers: c.signers(),
+		Account: c.account, Quorum: q, Sequence: q.Sequence, Transfer: &chain.Transfer{From: c.account, To: to, Amount: amount},
 	}, c.payer)
-}
-
-// signers are the names of those who sign the next proposal, where it needs them.
-func (c *committee) signers() []string {
-	var names []string
-	if c.harness.Rules().Named {
-		for _, o := range c.signing {
-			names = append(names, o.Address)
-		}
-		slices.Sort(names)
-	}
-	return names
 }
 
 func (c *committee) prepareJoint(t *testing.T, d chain.JointDraft) chain.Joint {
@@ -322,10 +305,9 @@ func jointPayment(t *testing.T, c *committee) {
 	}
 	for i, asset := range assets {
 		t.Run(string(asset), func(t *testing.T) {
-			c.signing = []Account{c.owners[i%3], c.owners[(i+1)%3]}
 			j, to := c.proposal(t, money.Must(asset, "3.000001"))
 			before := c.quorum(t)
-			c.executes(t, j, c.signing...)
+			c.executes(t, j, c.owners[i%3], c.owners[(i+1)%3])
 			c.holds(t, to.Address, money.Must(asset, "3.000001"))
 			if after := c.quorum(t); c.harness.Rules().Numbered && after.Sequence != before.Sequence+1 {
 				t.Errorf("the next number was %d, and is %d after an execution", before.Sequence, after.Sequence)
@@ -362,16 +344,6 @@ func jointWithoutFunds(t *testing.T, c *committee) {
 	wantMissing(t, err, c.token("0.000001"))
 }
 
-// plainPayment: what one key can't authorise is not prepared for it.
-func plainPayment(t *testing.T, c *committee) {
-	amount := c.token("2")
-	c.Fund(t, c.account, amount)
-	u, err := c.client.Prepare(t.Context(), c.draft(t, chain.Transfer{From: c.account, To: c.NewAccount(t).Address, Amount: amount}))
-	if err == nil {
-		t.Errorf("a payment of one key was prepared: %+v", u)
-	}
-}
-
 func wrongOwner(t *testing.T, c *committee) {
 	j, _ := c.proposal(t, c.token("2"))
 	raw, err := c.NewAccount(t).Key.Sign(j.Digest)
@@ -395,20 +367,11 @@ func sameOwnerTwice(t *testing.T, c *committee) {
 }
 
 func tooFewOwners(t *testing.T, c *committee) {
-	c.signing = []Account{c.owners[2], c.owners[0]}
 	j, to := c.proposal(t, c.token("2"))
 	c.refusesExecution(t, "no signature", j, nil)
 	c.refusesExecution(t, "one signature", j, c.signedBy(t, j, c.owners[2]))
-	all := c.signing
-	if raw, err := c.owners[1].Key.Sign(j.Digest); err != nil {
-		t.Fatal(err)
-	} else if c.harness.Rules().Named {
-		_, err := c.joint.Signature(j, raw)
-		wantReason(t, "an owner who is not named", err, chain.ReasonForeign)
-	} else {
-		all = append(all, c.owners[1]) // more than are needed are no obstacle, in any order
-	}
-	c.executes(t, j, all...)
+	// More than are needed are no obstacle, in any order.
+	c.executes(t, j, c.owners[2], c.owners[0], c.owners[1])
 	c.holds(t, to.Address, c.token("2"))
 }
 
@@ -520,9 +483,9 @@ func executedOnce(t *testing.T, c *committee) {
 	amount := c.token("2")
 	j, to := c.proposal(t, amount)
 	c.Fund(t, c.account, amount) // a second execution would have what to pay with
-	signed := c.executes(t, j, c.signing...)
+	signed := c.executes(t, j, c.owners[0], c.owners[2])
 	c.broadcast(t, signed, chain.BroadcastKnown, chain.BroadcastRejected)
-	c.refusesExecution(t, "a second execution", j, c.signedBy(t, j, c.signing...))
+	c.refusesExecution(t, "a second execution", j, c.signedBy(t, j, c.owners[0], c.owners[1]))
 	c.Mine(t, 1)
 	c.Finalise(t)
 	c.holds(t, to.Address, amount)
@@ -597,10 +560,8 @@ func superseded(t *testing.T, c *committee) {
 	other := c.NewAccount(t)
 	d := j.JointDraft
 	d.Transfer = &chain.Transfer{From: c.account, To: other.Address, Amount: amount}
-	c.signing = c.owners[1:]
-	d.Signers = c.signers()
 	rival := c.prepareJoint(t, d)
-	signed := c.executionOf(t, rival, c.signedBy(t, rival, c.signing...))
+	signed := c.executionOf(t, rival, c.signedBy(t, rival, c.owners[1], c.owners[2]))
 	c.broadcast(t, signed, chain.BroadcastAccepted)
 	c.Mine(t, 1)
 	c.outcome(t, j, chain.JointOpen) // the block that took its place may be undone

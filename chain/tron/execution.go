@@ -25,6 +25,13 @@ func (c *Client) PrepareExecution(ctx context.Context, j chain.Joint, signatures
 	if err != nil {
 		return chain.Execution{}, err
 	}
+	before, err := c.Locate(ctx, j.ID)
+	if err != nil {
+		return chain.Execution{}, err
+	}
+	if before.Stage == chain.StageIncluded || before.Stage == chain.StageFinal {
+		return chain.Execution{}, chain.Errorf(chain.ReasonReverts, "the transaction is in block %d already, and no second time in another", before.Block.Number)
+	}
 	return build(ctx, c, p.in.from, func(ctx context.Context, b basis) (chain.Execution, error) {
 		if !b.latest.Time.Before(j.ExpiresAt) {
 			return chain.Execution{}, chain.Errorf(chain.ReasonReverts, "the transaction has expired: no block takes it after %s", j.ExpiresAt)

@@ -1,12 +1,16 @@
 package tron
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/fbsobreira/gotron-sdk/pkg/proto/core"
 )
 
 // ask posts to the HTTP API, as tronweb does.
@@ -77,11 +81,10 @@ func TestHTTPBuildsSignsAndBroadcasts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var fields object
-	if err := json.Unmarshal(text, &fields); err != nil {
+	args, err := readArguments(httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(text)))
+	if err != nil {
 		t.Fatal(err)
 	}
-	args := &arguments{fields: fields}
 	tx := b.signed(args.transaction(), ab[0])
 	if args.err != nil || TransactionID(tx).String() != built["txID"] {
 		t.Fatalf("%v, id %s, the node says %v", args.err, TransactionID(tx), built["txID"])
@@ -101,6 +104,31 @@ func TestHTTPBuildsSignsAndBroadcasts(t *testing.T) {
 	}
 	b.block()
 	b.receipt(TransactionID(tx))
+}
+
+// Every kind of transaction that the node writes, it reads again to the same bytes, in both forms.
+func TestHTTPReadsWhatItWrites(t *testing.T) {
+	b := newBench(t)
+	abc := b.funded(5_000_000, "alice", "bob", "carol")
+	update := b.update(twoOfThree(abc[0], abc...))
+	memo := under(b.transferTRX(abc[0], abc[1], 1), 2) // no float holds such an amount
+	memo.RawData.Contract[0].GetParameter().Value = encode(&core.TransferContract{OwnerAddress: abc[0].addr[:], ToAddress: abc[1].addr[:], Amount: 1<<60 + 1})
+	memo.RawData.Data = []byte("a memo")
+	for _, tx := range []*core.Transaction{update, memo, b.transferToken(abc[0], abc[1], USDTAddress, 5)} {
+		for _, visible := range []bool{false, true} {
+			text, err := json.Marshal(transactionJSON(b.signed(cloneTransaction(tx), abc[0]), visible))
+			if err != nil {
+				t.Fatal(err)
+			}
+			args, err := readArguments(httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := args.transaction(); args.err != nil || TransactionID(got) != TransactionID(tx) || len(got.Signature) != 1 {
+				t.Errorf("visible %t: %v\n%s", visible, args.err, text)
+			}
+		}
+	}
 }
 
 func TestHTTPConstantCalls(t *testing.T) {
@@ -216,7 +244,15 @@ func TestHTTPRefusesNonsense(t *testing.T) {
 		{"/wallet/getaccount", `{"address":"T123"}`, "address"},
 		{"/wallet/getblockbynum", `{"num":"x"}`, "num"},
 		{"/wallet/gettransactionbyid", `{"value":"zz"}`, "value"},
-		{"/wallet/broadcasttransaction", `{"raw_data_hex":"ff"}`, "raw_data_hex"},
+		{"/wallet/broadcasttransaction", `{"raw_data_hex":"ff"}`, "raw_data"},
+		{"/wallet/broadcasttransaction", `{"raw_data":{"timestamp":"x"}}`, "timestamp"},
+		{"/wallet/broadcasttransaction", `{"raw_data":{"contract":{}}}`, "contract"},
+		{"/wallet/broadcasttransaction", `{"raw_data":{"contract":[{"type":"NoContract"}]}}`, "NoContract"},
+		{"/wallet/broadcasttransaction", `{"raw_data":{"contract":[{"parameter":{"type_url":"type.googleapis.com/no.such"}}]}}`, "type_url"},
+		{"/wallet/broadcasttransaction", `{"raw_data":{"ref_block_bytes":"zz"}}`, "ref_block_bytes"},
+		{"/wallet/broadcasttransaction", `{"raw_data":{"expiration":{}}}`, "expiration"},
+		{"/wallet/broadcasttransaction", `{"raw_data":{"fee_limit":true}}`, "fee_limit"},
+		{"/wallet/broadcasttransaction", `{"raw_data":{"fee_limit":1.5}}`, "fee_limit"},
 		{"/wallet/getnowblock", `{`, "parse the request"},
 		{"/wallet/getblock", `{"id_or_num":"x"}`, "id_or_num"},
 		{"/wallet/nosuch", `{}`, "no such method"},

@@ -257,7 +257,7 @@ func (c *httpCall) estimateEnergy() (any, error) {
 // broadcast serves broadcasttransaction, which takes JSON, and broadcasthex.
 func (c *httpCall) broadcast() (any, error) {
 	var tx *core.Transaction
-	if c.fields["transaction"] != nil && c.fields["raw_data_hex"] == nil {
+	if c.fields["transaction"] != nil {
 		tx = c.transactionHex()
 	} else {
 		tx = c.transaction()

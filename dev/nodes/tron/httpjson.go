@@ -4,23 +4,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/core"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 )
-
-// maxBodyBytes bounds a request; a transaction in JSON is a few times its size.
-const maxBodyBytes = 4 << 20
 
 // object is a JSON object.
 type object = map[string]any
@@ -157,135 +149,6 @@ func returnJSON(r *api.Return, visible bool) object {
 		out["message"] = toJSON(r, visible)["message"]
 	}
 	return out
-}
-
-// arguments are a request's fields, from a JSON body or a query. The first field
-// that does not read is kept in err.
-type arguments struct {
-	fields object
-	err    error
-}
-
-func readArguments(r *http.Request) (*arguments, error) {
-	a := &arguments{fields: object{}}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
-	if err != nil {
-		return nil, fmt.Errorf("read the request: %w", err)
-	}
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &a.fields); err != nil {
-			return nil, fmt.Errorf("parse the request: %w", err)
-		}
-	}
-	for k, v := range r.URL.Query() {
-		a.fields[k] = v[0]
-	}
-	return a, nil
-}
-
-func (a *arguments) fail(name, rule string) {
-	if a.err == nil {
-		a.err = fmt.Errorf("%s: %s", name, rule)
-	}
-}
-
-func (a *arguments) text(name string) string {
-	switch v := a.fields[name].(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	a.fail(name, "want text")
-	return ""
-}
-
-func (a *arguments) flag(name string) bool {
-	v, _ := a.fields[name].(bool)
-	return v || a.fields[name] == "true"
-}
-
-func (a *arguments) integer(name string) int64 {
-	text := a.text(name)
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		a.fail(name, "want a whole number")
-	}
-	return n
-}
-
-func (a *arguments) bytes(name string) []byte {
-	b, err := hex.DecodeString(strings.TrimPrefix(a.text(name), "0x"))
-	if err != nil {
-		a.fail(name, "want hexadecimal digits")
-	}
-	return b
-}
-
-// visible reports whether addresses are in base58check, here and in the answer.
-func (a *arguments) visible() bool { return a.flag("visible") }
-
-// address reads base58check when "visible" is set and hexadecimal digits when it
-// isn't, as java-tron does, so that a client with the wrong form finds out. A
-// missing one is nil.
-func (a *arguments) address(name string) []byte {
-	text := a.text(name)
-	if text == "" {
-		return nil
-	}
-	if form := strings.HasPrefix(text, "T"); form != a.visible() {
-		a.fail(name, map[bool]string{true: "INVALID base58 String", false: "INVALID hex String"}[a.visible()])
-		return nil
-	}
-	parsed, err := ParseAddress(text)
-	if err != nil {
-		a.fail(name, err.Error())
-		return nil
-	}
-	return parsed[:]
-}
-
-// transaction reads tronweb's JSON form by its raw_data_hex, which is what was
-// signed.
-func (a *arguments) transaction() *core.Transaction {
-	tx := &core.Transaction{RawData: &core.TransactionRaw{}}
-	if err := proto.Unmarshal(a.bytes("raw_data_hex"), tx.RawData); err != nil {
-		a.fail("raw_data_hex", "want an encoded Transaction.raw")
-	}
-	list, _ := a.fields["signature"].([]any)
-	for _, s := range list {
-		text, _ := s.(string)
-		b, err := hex.DecodeString(strings.TrimPrefix(text, "0x"))
-		if err != nil {
-			a.fail("signature", "want hexadecimal digits")
-		}
-		tx.Signature = append(tx.Signature, b)
-	}
-	return tx
-}
-
-func (a *arguments) transactionHex() *core.Transaction {
-	tx := &core.Transaction{}
-	if err := proto.Unmarshal(a.bytes("transaction"), tx); err != nil {
-		a.fail("transaction", "want an encoded Transaction")
-	}
-	return tx
-}
-
-func (a *arguments) trigger() *core.TriggerSmartContract {
-	m := &core.TriggerSmartContract{
-		OwnerAddress: a.address("owner_address"), ContractAddress: a.address("contract_address"),
-		Data: a.bytes("data"), CallValue: a.integer("call_value"),
-	}
-	if selector := a.text("function_selector"); selector != "" {
-		m.Data = append(crypto.Keccak256([]byte(selector))[:4], a.bytes("parameter")...)
-	}
-	return m
 }
 
 // writeJSON answers a request. An error is java-tron's: status 200 and "Error".

@@ -56,6 +56,11 @@ check('balance', (await tw.trx.getUnconfirmedBalance(alice.address)) === 5_000_0
   check('TRX transfer', info.id === tx.txID && (await tw.trx.getUnconfirmedBalance(bob.address)) === 5_001_234_567);
 }
 
+{
+  const shown = await (await fetch(host + '/wallet/getaccount', { method: 'POST', body: JSON.stringify({ address: alice.address, visible: true }) })).json();
+  check('visible addresses', shown.address === alice.address && shown.owner_permission.keys[0].address === alice.address);
+}
+
 const usdt = await tw.contract(artefact('USDT').abi, state.usdt);
 check('constant call', (await usdt.balanceOf(alice.address).call()).toString() === '1000000');
 check('token metadata', (await usdt.symbol().call()) === 'USDT' && Number(await usdt.decimals().call()) === 6);
@@ -78,6 +83,21 @@ const transfer = 'transfer(address,uint256)';
     state.usdt, transfer, { feeLimit: 5e7, txLocal: true, blockHeader }, transferArgs(bob.address, 77), alice.address);
   const info = await send(await sign(built.transaction));
   check('TRC-20 transfer built locally', info.receipt.result === 'SUCCESS' && info.log[0].address.length === 40, info.receipt.energy_usage_total);
+}
+{
+  const simulated = await tw.transactionBuilder.triggerConstantContract(state.usdt, transfer, {}, transferArgs(bob.address, 5), alice.address);
+  check('logs of a simulation', simulated.logs?.length === 1 && simulated.logs[0].topics.length === 3);
+  const latest = await tw.event.getEventsOfLatestBlock();
+  const [event] = latest.data;
+  check('events of the newest block', latest.data.length === 1 && event.event_name === 'Transfer' && event.result.value === '77' && event.contract_address === state.usdt);
+  const byTransaction = await tw.event.getEventsByTransactionID(event.transaction_id);
+  const byBlock = await tw.event.getEventsByBlockNumber(event.block_number);
+  check('events of a transaction and of a block', byTransaction.data.length === 1 && byBlock.data.length === 1 && byBlock.data[0].transaction_id === event.transaction_id);
+  const first = await tw.event.getEventsByContractAddress(state.usdt, { eventName: 'Transfer', limit: 1, orderBy: 'block_timestamp,asc' });
+  const next = await tw.event.getEventsByContractAddress(state.usdt, { eventName: 'Transfer', limit: 1, orderBy: 'block_timestamp,asc', fingerprint: first.meta.fingerprint });
+  check('events of a contract, page by page', first.data[0].result.value === '1000000' && next.data[0].result.value === '77', first.meta.fingerprint);
+  const final = await tw.event.getEventsByContractAddress(state.usdt, { onlyConfirmed: true });
+  check('no event is confirmed yet', final.success && final.data.length === 0);
 }
 {
   // tronweb compares the node's bytes with the arguments before it returns them.
@@ -127,6 +147,18 @@ const permission = (type, id, permission_name, extra = {}) => ({
   check('not final yet', !(await tw.trx.getTransactionInfo(two.txID)).id);
   await mine(18);
   check('final after 18 more blocks', (await tw.trx.getTransactionInfo(two.txID)).id === two.txID);
+}
+{
+  // Without a permission in it, tronweb asks the node for the transaction under the permission, and compares the answer.
+  const tx = await tw.transactionBuilder.sendTrx(dave.address, 6, alice.address);
+  const wrong = await tw.trx.multiSign(tx, dave.key, 2).then(() => 'signed', (e) => String(e.message ?? e));
+  check('a key that is no owner is refused', wrong.includes('no permission to sign'), wrong);
+  const one = await tw.trx.multiSign(tx, carol.key, 2);
+  check('the permission is set by the node', one.raw_data.contract[0].Permission_id === 2 && one.txID !== tx.txID);
+  const twice = await tw.trx.multiSign({ ...tx, signature: one.signature }, carol.key, 2).then(() => 'signed', (e) => String(e.message ?? e));
+  check('an owner who has signed is refused', twice.includes('already sign'), twice);
+  const info = await send(await tw.trx.multiSign(one, bob.key, 2));
+  check('a transfer that multiSign prepared', info.receipt && info.fee >= 1_000_000, info.fee);
 }
 {
   const block = await tw.trx.getCurrentBlock();
