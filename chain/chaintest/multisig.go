@@ -34,6 +34,8 @@ type JointRules struct {
 	Exclusive bool
 	// Native is set where the account can hold and pay the native coin.
 	Native bool
+	// Named joint transactions name their signers, see JointDraft.Signers. No other owner's signature is accepted.
+	Named bool
 }
 
 // OwnersChanging is a network on which the owners of an account can change.
@@ -87,6 +89,7 @@ func RunMultisig(t *testing.T, start func(testing.TB) MultisigHarness) {
 			for range owners {
 				c.owners = append(c.owners, h.NewAccount(t))
 			}
+			c.signing = c.owners[:2]
 			c.account, c.payer = h.NewMultisig(t, c.owners, 2), h.Payer(t)
 			s.run(t, c)
 		})
@@ -99,6 +102,7 @@ type committee struct {
 	harness MultisigHarness
 	joint   chain.Multisig
 	owners  []Account
+	signing []Account // those who sign the next proposal
 	account string
 	payer   Account
 }
@@ -117,8 +121,20 @@ func (c *committee) draftOf(t *testing.T, to string, amount money.Amount) chain.
 	t.Helper()
 	q := c.quorum(t)
 	return c.harness.Complete(t, chain.JointDraft{
-		Account: c.account, Quorum: q, Sequence: q.Sequence, Transfer: &chain.Transfer{From: c.account, To: to, Amount: amount},
+		Account: c.account, Quorum: q, Sequence: q.Sequence, Transfer: &chain.Transfer{From: c.account, To: to, Amount: amount}, Signers: c.signers(),
 	}, c.payer)
+}
+
+// signers are the names of those who sign the next proposal, where it needs them.
+func (c *committee) signers() []string {
+	var names []string
+	if c.harness.Rules().Named {
+		for _, o := range c.signing {
+			names = append(names, o.Address)
+		}
+		slices.Sort(names)
+	}
+	return names
 }
 
 func (c *committee) prepareJoint(t *testing.T, d chain.JointDraft) chain.Joint {
@@ -305,9 +321,10 @@ func jointPayment(t *testing.T, c *committee) {
 	}
 	for i, asset := range assets {
 		t.Run(string(asset), func(t *testing.T) {
+			c.signing = []Account{c.owners[i%3], c.owners[(i+1)%3]}
 			j, to := c.proposal(t, money.Must(asset, "3.000001"))
 			before := c.quorum(t)
-			c.executes(t, j, c.owners[i%3], c.owners[(i+1)%3])
+			c.executes(t, j, c.signing...)
 			c.holds(t, to.Address, money.Must(asset, "3.000001"))
 			if after := c.quorum(t); c.harness.Rules().Numbered && after.Sequence != before.Sequence+1 {
 				t.Errorf("the next number was %d, and is %d after an execution", before.Sequence, after.Sequence)
@@ -367,11 +384,20 @@ func sameOwnerTwice(t *testing.T, c *committee) {
 }
 
 func tooFewOwners(t *testing.T, c *committee) {
+	c.signing = []Account{c.owners[2], c.owners[0]}
 	j, to := c.proposal(t, c.token("2"))
 	c.refusesExecution(t, "no signature", j, nil)
 	c.refusesExecution(t, "one signature", j, c.signedBy(t, j, c.owners[2]))
-	// More than are needed are no obstacle, in any order.
-	c.executes(t, j, c.owners[2], c.owners[0], c.owners[1])
+	all := c.signing
+	if raw, err := c.owners[1].Key.Sign(j.Digest); err != nil {
+		t.Fatal(err)
+	} else if c.harness.Rules().Named {
+		_, err := c.joint.Signature(j, raw)
+		wantReason(t, "an owner who is not named", err, chain.ReasonForeign)
+	} else {
+		all = append(all, c.owners[1]) // more than are needed are no obstacle, in any order
+	}
+	c.executes(t, j, all...)
 	c.holds(t, to.Address, c.token("2"))
 }
 
@@ -483,9 +509,9 @@ func executedOnce(t *testing.T, c *committee) {
 	amount := c.token("2")
 	j, to := c.proposal(t, amount)
 	c.Fund(t, c.account, amount) // a second execution would have what to pay with
-	signed := c.executes(t, j, c.owners[0], c.owners[2])
+	signed := c.executes(t, j, c.signing...)
 	c.broadcast(t, signed, chain.BroadcastKnown, chain.BroadcastRejected)
-	c.refusesExecution(t, "a second execution", j, c.signedBy(t, j, c.owners[0], c.owners[1]))
+	c.refusesExecution(t, "a second execution", j, c.signedBy(t, j, c.signing...))
 	c.Mine(t, 1)
 	c.Finalise(t)
 	c.holds(t, to.Address, amount)
@@ -560,8 +586,10 @@ func superseded(t *testing.T, c *committee) {
 	other := c.NewAccount(t)
 	d := j.JointDraft
 	d.Transfer = &chain.Transfer{From: c.account, To: other.Address, Amount: amount}
+	c.signing = c.owners[1:]
+	d.Signers = c.signers()
 	rival := c.prepareJoint(t, d)
-	signed := c.executionOf(t, rival, c.signedBy(t, rival, c.owners[1], c.owners[2]))
+	signed := c.executionOf(t, rival, c.signedBy(t, rival, c.signing...))
 	c.broadcast(t, signed, chain.BroadcastAccepted)
 	c.Mine(t, 1)
 	c.outcome(t, j, chain.JointOpen) // the block that took its place may be undone
