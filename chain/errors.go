@@ -21,7 +21,7 @@ const (
 	ReasonReverts     Reason = "would_revert" // the simulation of the real transfer fails
 	ReasonFeeTooHigh  Reason = "fee_too_high"
 	ReasonBudget      Reason = "fee_budget"    // the house's fee budget of the day is used up
-	ReasonForeign     Reason = "foreign_nonce" // a transaction that is not ours used the wallet's key
+	ReasonForeign     Reason = "foreign_nonce" // a transaction that is not ours used the wallet's key, or other keys control the account
 	ReasonUnavailable Reason = "unavailable"   // the node can't be reached or is behind
 	ReasonProtocol    Reason = "protocol"      // the node's response violates its protocol
 )

@@ -29,8 +29,12 @@ func (c *Client) PrepareExecution(ctx context.Context, j chain.Joint, signatures
 	if err != nil {
 		return chain.Execution{}, err
 	}
-	if before.Stage == chain.StageIncluded || before.Stage == chain.StageFinal {
-		return chain.Execution{}, chain.Errorf(chain.ReasonReverts, "the transaction is in block %d already, and no second time in another", before.Block.Number)
+	switch before.Stage {
+	case chain.StageIncluded, chain.StageFinal:
+		return chain.Execution{}, chain.Errorf(chain.ReasonReverts, "the transaction is in block %d already, and no block takes it twice", before.Block.Number)
+	case chain.StagePending: // someone has sent it, and nodes count what it will pay as gone
+		return chain.Execution{}, chain.Errorf(chain.ReasonUnavailable, "the transaction waits for a block already")
+	case chain.StageAbsent:
 	}
 	return build(ctx, c, p.in.from, func(ctx context.Context, b basis) (chain.Execution, error) {
 		if !b.latest.Time.Before(j.ExpiresAt) {

@@ -15,6 +15,7 @@ import (
 
 	"kivuko/chain"
 	"kivuko/chain/endpoints"
+	"kivuko/exchange/money"
 )
 
 var _ chain.Multisig = (*Client)(nil)
@@ -91,8 +92,8 @@ type plan struct {
 
 // plan checks the parts of a joint transaction, without a network.
 func (c *Client) plan(d chain.JointDraft) (plan, error) {
-	if d.FeePayer != "" || d.NonceAccount != "" || d.Sequence != 0 {
-		return plan{}, chain.Errorf(chain.ReasonUnsupported, "TRON has no fee payer, no nonce accounts and no sequence numbers")
+	if d.FeePayer != "" || d.NonceAccount != "" || d.Sequence != 0 || len(d.Signers) > 0 {
+		return plan{}, chain.Errorf(chain.ReasonUnsupported, "TRON has no fee payer, no nonce accounts, no sequence numbers, and any owners may sign")
 	}
 	account, err := parse(d.Account)
 	if err != nil {
@@ -261,7 +262,10 @@ func (c *Client) checked(j chain.Joint) (plan, *core.TransactionRaw, error) {
 	if err != nil {
 		return plan{}, nil, err
 	}
+	limit := sunOf(raw.GetFeeLimit())
 	switch {
+	case limit.Positive() && (j.FeeLimit.Asset() != money.TRX || j.FeeLimit.Cmp(limit) < 0):
+		err = chain.Errorf(chain.ReasonProtocol, "the bytes allow a fee of %s TRX, which is more than the prepared one", limit)
 	case !bytes.Equal(u.Payload, j.Digest) || hex.EncodeToString(u.Payload) != j.ID:
 		err = chain.Errorf(chain.ReasonProtocol, "the digest and the id are not the hash of the bytes")
 	case !u.ExpiresAt.Equal(j.ExpiresAt) || u.RefBlock != j.RefBlock:

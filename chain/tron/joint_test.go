@@ -240,6 +240,7 @@ func TestCheckJoint(t *testing.T) {
 		"a script":                        bytesEdit(func(r *core.TransactionRaw) { r.Scripts = []byte("x") }),
 		"a second contract":               bytesEdit(func(r *core.TransactionRaw) { r.Contract = append(r.Contract, r.Contract[0]) }),
 		"another permission in the bytes": bytesEdit(func(r *core.TransactionRaw) { r.Contract[0].PermissionId = 0 }),
+		"a fee that is not shown":         bytesEdit(func(r *core.TransactionRaw) { r.FeeLimit = 5_000_000 }),
 		"a fee without bounds":            bytesEdit(func(r *core.TransactionRaw) { r.FeeLimit = 1e12 }),
 	} {
 		changed := j
@@ -256,6 +257,11 @@ func TestCheckJoint(t *testing.T) {
 		if _, err := c.Signature(changed, made); err == nil {
 			t.Errorf("%s: a signature is taken", name)
 		}
+	}
+	dear := j
+	bytesEdit(func(r *core.TransactionRaw) { r.FeeLimit = 5_000_000 })(&dear)
+	if dear.FeeLimit = money.Must(money.TRX, "5.4"); c.CheckJoint(dear) != nil {
+		t.Errorf("a fee limit that is shown: %v", c.CheckJoint(dear))
 	}
 	changed := change
 	changed.Owners = &chain.OwnersChange{Owners: owners, Threshold: 2}
@@ -284,6 +290,7 @@ func TestDraftsThatAreRefused(t *testing.T) {
 		"both":                 {chain.JointDraft{Account: alice, Quorum: quorum, Transfer: pays, Owners: change(2, owners[:3]...)}, chain.ReasonUnsupported, "either"},
 		"a fee payer":          {chain.JointDraft{Account: alice, Quorum: quorum, Transfer: pays, FeePayer: bob}, chain.ReasonUnsupported, "fee payer"},
 		"a number":             {chain.JointDraft{Account: alice, Quorum: quorum, Transfer: pays, Sequence: 1}, chain.ReasonUnsupported, "numbers"},
+		"named signers":        {chain.JointDraft{Account: alice, Quorum: quorum, Transfer: pays, Signers: []string{bob}}, chain.ReasonUnsupported, "any owners"},
 		"a nonce account":      {chain.JointDraft{Account: alice, Quorum: quorum, Transfer: pays, NonceAccount: bob}, chain.ReasonUnsupported, "nonce"},
 		"a bad account":        {chain.JointDraft{Account: "x", Quorum: quorum, Transfer: pays}, chain.ReasonAddress, "account"},
 		"another's money":      {chain.JointDraft{Account: bob, Quorum: quorum, Transfer: pays}, chain.ReasonAddress, "sender"},
@@ -310,6 +317,13 @@ func TestDraftsThatAreRefused(t *testing.T) {
 		if chain.ReasonOf(err) != q.reason || !strings.Contains(err.Error(), q.text) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestPaymentsOpenNoAccount(t *testing.T) {
+	d := chain.Draft{Transfer: chain.Transfer{From: alice, To: bob, Amount: money.Must(money.TRX, "1")}, Owners: &chain.OwnersChange{}}
+	if _, err := offline(t).Prepare(t.Context(), d); chain.ReasonOf(err) != chain.ReasonUnsupported {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -39,8 +39,8 @@ type basis struct {
 // Prepare builds an unsigned transaction. It refuses one that could not succeed now, with a reason that an officer can act
 // on. Later changes of the chain show in receipts.
 func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, error) {
-	if d.FeePayer != "" || d.Nonce != 0 || !d.Bump.IsZero() {
-		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "TRON has no fee payer, no sequence numbers and no bids")
+	if d.FeePayer != "" || d.Nonce != 0 || !d.Bump.IsZero() || d.Owners != nil {
+		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "TRON has no fee payer, no sequence numbers, no bids, and no account that a payment opens")
 	}
 	life := c.config.TransactionLife
 	if d.Life != 0 {

@@ -468,6 +468,33 @@ func TestTronExecutionLacksEnergy(t *testing.T) {
 	c.execute(t, j, signatures)
 }
 
+// While an execution waits for a block, no other is prepared: the node counts what it pays as gone.
+func TestTronExecutionWaits(t *testing.T) {
+	t.Parallel()
+	c := newTronCommittee(t)
+	j := c.propose(t, money.Must(money.USDT, "60"))
+	signatures := c.sign(t, j, c.people[:2]...)
+	x, err := c.client.PrepareExecution(t.Context(), j, signatures, chain.ExecutionDraft{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := c.client.SignExecution(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.client.Broadcast(t.Context(), signed.Raw); err != nil || r.State != chain.BroadcastAccepted {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if _, err := c.client.PrepareExecution(t.Context(), j, signatures, chain.ExecutionDraft{}); chain.ReasonOf(err) != chain.ReasonUnavailable {
+		t.Errorf("%v", err)
+	}
+	c.Mine(t, 1)
+	c.ends(t, j, chain.JointExecuted)
+	if _, err := c.client.PrepareExecution(t.Context(), j, signatures, chain.ExecutionDraft{}); chain.ReasonOf(err) != chain.ReasonReverts {
+		t.Errorf("%v", err)
+	}
+}
+
 // gotron is a client that others wrote.
 func (h *tronHarness) gotron(t *testing.T) *client.GrpcClient {
 	t.Helper()

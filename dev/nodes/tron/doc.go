@@ -1,6 +1,6 @@
 // Package tron is a TRON development node in one process: gotron-sdk's Wallet
-// and WalletSolidity gRPC services and the HTTP API tronweb uses, over a chain
-// that checks transactions as java-tron does.
+// and WalletSolidity gRPC services, the HTTP API that tronweb uses and TronGrid's
+// lists of events, over a chain that checks transactions as java-tron does.
 //
 // # What is real
 //
@@ -46,9 +46,9 @@
 // # Tools
 //
 // contracts/ holds the Solidity sources of the genesis tokens and their compiled
-// form; `make -C contracts verify` recompiles and compares. `make -C js e2e`
-// drives a fresh node with tronweb. Both take their npm packages into a
-// temporary directory. The control endpoint (control_http.go) funds accounts,
+// form; `make -C contracts verify` recompiles and compares. `make conformance`
+// drives a fresh node with tronweb (js/e2e.mjs). Both take their npm packages
+// into a temporary directory. The control endpoint (control_http.go) funds accounts,
 // makes blocks, reorganises and turns the fault switches of Faults.
 //
 // The keys are public. The node listens on loopback only and must never hold

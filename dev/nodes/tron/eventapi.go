@@ -264,8 +264,8 @@ func eventValues(e *core.SmartContract_ABI_Entry, l *core.TransactionInfo_Log) (
 	return result, types, nil
 }
 
-// topicValue reads an indexed value; of one that does not fit a word the topic
-// has the hash.
+// topicValue reads an indexed value; the topic of one that may be longer
+// has its hash.
 func topicValue(name string, kind abi.Type, topic []byte) (any, error) {
 	switch kind.T {
 	case abi.StringTy, abi.BytesTy, abi.SliceTy, abi.ArrayTy, abi.TupleTy:

@@ -163,7 +163,7 @@ func TestHTTPConstantCalls(t *testing.T) {
 }
 
 // With "visible", a refusal is text and not hexadecimal digits.
-func TestHTTPWordsAreVisible(t *testing.T) {
+func TestHTTPMessagesAreVisible(t *testing.T) {
 	b := newBench(t)
 	body := `{"owner_address":"` + newActor("poor").String() + `","contract_address":"` + newActor("no contract").String() + `","function_selector":"x()","visible":true}`
 	x := b.ask("/wallet/triggerconstantcontract", body)
@@ -172,7 +172,40 @@ func TestHTTPWordsAreVisible(t *testing.T) {
 	}
 }
 
-// read gets a list of events.
+func TestHTTPBuildsPermissionUpdates(t *testing.T) {
+	b := newBench(t)
+	abc := b.funded(0, "alice", "bob", "carol")
+	m := toJSON(twoOfThree(abc[0], abc...), true)
+	m["visible"] = true
+	body, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := b.ask("/wallet/accountpermissionupdate", string(body))
+	want := b.update(twoOfThree(abc[0], abc...)).RawData.Contract[0]
+	text, err := json.Marshal(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, err := readArguments(httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := args.transaction()
+	if args.err != nil || !bytes.Equal(tx.RawData.Contract[0].Parameter.Value, want.Parameter.Value) {
+		t.Fatalf("%v, %v", args.err, built)
+	}
+	b.mined(tx, abc[0])
+	m["actives"] = []any{}
+	if body, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	if x := b.ask("/wallet/accountpermissionupdate", string(body)); !strings.Contains(fmt.Sprint(x["Error"]), "active permission is missed") {
+		t.Errorf("%v", x)
+	}
+}
+
+// events gets a list of events, and the whole answer.
 func (b *bench) events(path string) (list []map[string]any, whole map[string]any) {
 	b.t.Helper()
 	r, err := http.Get("http://" + b.HTTPAddr() + path)

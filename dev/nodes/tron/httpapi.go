@@ -34,6 +34,7 @@ var httpMethods = map[string]func(*httpCall) (any, error){
 	"gettransactioninfobyid":       (*httpCall).transactionInfo,
 	"gettransactioninfobyblocknum": (*httpCall).transactionInfos,
 	"createtransaction":            (*httpCall).createTransaction,
+	"accountpermissionupdate":      (*httpCall).permissionUpdate,
 	"triggersmartcontract":         (*httpCall).triggerContract,
 	"triggerconstantcontract":      (*httpCall).constantContract,
 	"estimateenergy":               (*httpCall).estimateEnergy,
@@ -177,7 +178,19 @@ func (c *httpCall) createTransaction() (any, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	x, err := c.wallet.CreateTransaction2(c.ctx, m)
+	return c.built(c.wallet.CreateTransaction2(c.ctx, m))
+}
+
+func (c *httpCall) permissionUpdate() (any, error) {
+	m := &core.AccountPermissionUpdateContract{}
+	if err := fill(m.ProtoReflect(), c.fields, c.visible()); err != nil {
+		return nil, err
+	}
+	return c.built(c.wallet.AccountPermissionUpdate(c.ctx, m))
+}
+
+// built answers with a transaction that the node built.
+func (c *httpCall) built(x *api.TransactionExtention, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
