@@ -421,6 +421,38 @@ func TestEnoughSignatures(t *testing.T) {
 	}
 }
 
+// The owners change by those of the owner permission, now and when it was approved, whoever makes payments.
+func TestChangesAreSignedByControl(t *testing.T) {
+	c := offline(t)
+	keys, owners := people(t, c, 4)
+	q := twoOf(owners[:2])
+	q.Control = &chain.Quorum{Owners: owners[1:], Threshold: 2}
+	j := joint(t, c, chain.JointDraft{Account: alice, Owners: &chain.OwnersChange{Owners: owners[:2], Threshold: 2}, Quorum: q})
+	all := signs(t, c, j, keys[1:]...)
+	made, err := keys[0].Sign(j.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Signature(j, made); chain.ReasonOf(err) != chain.ReasonForeign {
+		t.Errorf("an owner for payments signs a change: %v", err)
+	}
+	p, _, err := c.checked(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.enough(q, all[:2]); err != nil || len(got) != 2 {
+		t.Errorf("%d signatures, %v", len(got), err)
+	}
+	raised := q
+	raised.Control = &chain.Quorum{Owners: owners[1:], Threshold: 3}
+	if _, err := p.enough(raised, all[:2]); chain.ReasonOf(err) != chain.ReasonForeign {
+		t.Errorf("control that was raised: %v", err)
+	}
+	if got, err := p.enough(raised, all); err != nil || len(got) != 3 {
+		t.Errorf("%d signatures, %v", len(got), err)
+	}
+}
+
 func TestSignExecutionTakesTheOwnersAlone(t *testing.T) {
 	c := offline(t)
 	j, keys := payment(t, c)
@@ -447,6 +479,7 @@ func TestSignExecutionTakesTheOwnersAlone(t *testing.T) {
 		"one of them twice":         func(x *chain.Execution) { x.Signatures = []chain.OwnerSignature{all[0], all[0]} },
 		"one under another name":    func(x *chain.Execution) { x.Signatures[0].Owner = all[1].Owner },
 		"other bytes":               func(x *chain.Execution) { x.Body = other.Body },
+		"another's bytes and hash":  func(x *chain.Execution) { x.Body, x.Payload = other.Body, other.Digest },
 		"another payload":           func(x *chain.Execution) { x.Payload = other.Digest },
 		"another expiry":            func(x *chain.Execution) { x.ExpiresAt = x.ExpiresAt.Add(time.Hour) },
 		"another joint transaction": func(x *chain.Execution) { x.Joint = other },

@@ -80,7 +80,12 @@ func TestQuorumRules(t *testing.T) {
 		"a threshold without end":  {"wants a weight of", func(a *core.Account) { a.OwnerPermission.Threshold = 1 << 40 }},
 		"a negative weight":        {"the weight -1", func(a *core.Account) { a.ActivePermission[0].Keys[0].Weight = -1 }},
 		"a key that is none":       {"the key 01", func(a *core.Account) { a.ActivePermission[0].Keys[0].Address = []byte{1} }},
-		"control that wants less":  {"less than the 2 of payments", func(a *core.Account) { a.OwnerPermission.Threshold = 1 }},
+		"control that wants less": {"want a weight of 3, which is less than the 4 of payments", func(a *core.Account) {
+			for _, k := range a.ActivePermission[0].Keys {
+				k.Weight = 2
+			}
+			a.ActivePermission[0].Threshold = 4
+		}},
 		"control of a heavy key": {"need 1 keys", func(a *core.Account) {
 			a.OwnerPermission.Keys[0].Weight, a.OwnerPermission.Threshold = 7, 5
 		}},
