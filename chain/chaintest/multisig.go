@@ -62,6 +62,7 @@ func RunMultisig(t *testing.T, start func(testing.TB) MultisigHarness) {
 		{"a payment by two of three owners", jointPayment},
 		{"a draft for other owners", staleDraft},
 		{"more than the account has", jointWithoutFunds},
+		{"a payment by one key alone", plainPayment},
 		{"a signature of one who is no owner", wrongOwner},
 		{"one owner signs twice", sameOwnerTwice},
 		{"too few owners", tooFewOwners},
@@ -359,6 +360,16 @@ func jointWithoutFunds(t *testing.T, c *committee) {
 	_, err := c.joint.PrepareJoint(t.Context(), c.draftOf(t, c.NewAccount(t).Address, c.token("1.000001")))
 	wantReason(t, "a joint transaction", err, chain.ReasonFunds)
 	wantMissing(t, err, c.token("0.000001"))
+}
+
+// plainPayment: what one key can't authorise is not prepared for it.
+func plainPayment(t *testing.T, c *committee) {
+	amount := c.token("2")
+	c.Fund(t, c.account, amount)
+	u, err := c.client.Prepare(t.Context(), c.draft(t, chain.Transfer{From: c.account, To: c.NewAccount(t).Address, Amount: amount}))
+	if err == nil {
+		t.Errorf("a payment of one key was prepared: %+v", u)
+	}
 }
 
 func wrongOwner(t *testing.T, c *committee) {
