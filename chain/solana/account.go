@@ -17,6 +17,7 @@ import (
 const (
 	mintSize         = 82
 	tokenAccountSize = 165
+	multisigSize     = 355
 )
 
 // account is the state of one address. The zero account is one that does not exist.

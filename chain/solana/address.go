@@ -3,6 +3,7 @@ package solana
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	sdk "github.com/gagliardetto/solana-go"
 
@@ -44,21 +45,29 @@ func readHash(s string) (sdk.Hash, error) {
 	return sdk.Hash(key), err
 }
 
+// errKeyless refuses an address off the curve.
+var errKeyless = errors.New("address has no private key: it is not a wallet's but a token account's or a program's, so give the address of the wallet itself")
+
 // parse reads the address of a wallet. Base58 has no checksum here, so the curve is the only check against typing errors: it
 // detects half of them. An address off the curve has no private key: it is a token account or belongs to a program. It is
 // refused, because a token account can always be paid by its owner's address.
 func parse(s string) (sdk.PublicKey, error) {
+	key, err := parseHolder(s)
+	if err == nil && !key.IsOnCurve() {
+		err = errKeyless
+	}
+	return key, err
+}
+
+// parseHolder reads an address that may be off the curve, as that of an account of several owners may be. Whoever uses it
+// has to read the account.
+func parseHolder(s string) (sdk.PublicKey, error) {
 	key, err := readKey(s)
 	if err != nil {
 		return key, fmt.Errorf("address %w", err)
 	}
-	for _, r := range reserved {
-		if key == r {
-			return key, errors.New("address is one of the network's own and has no owner")
-		}
-	}
-	if !key.IsOnCurve() {
-		return key, errors.New("address has no private key: it is not a wallet's but a token account's or a program's, so give the address of the wallet itself")
+	if slices.Contains(reserved[:], key) {
+		return key, errors.New("address is one of the network's own and has no owner")
 	}
 	return key, nil
 }
@@ -87,8 +96,12 @@ func canonical(key sdk.PublicKey, err error) (string, error) {
 func (c *Client) ParseAddress(s string) (string, error) { return canonical(c.wallet(s)) }
 
 // wallet is parse, and also refuses the configured mints.
-func (c *Client) wallet(s string) (sdk.PublicKey, error) {
-	key, err := parse(s)
+func (c *Client) wallet(s string) (sdk.PublicKey, error) { return c.noMint(parse(s)) }
+
+// holder is parseHolder, and also refuses the configured mints.
+func (c *Client) holder(s string) (sdk.PublicKey, error) { return c.noMint(parseHolder(s)) }
+
+func (c *Client) noMint(key sdk.PublicKey, err error) (sdk.PublicKey, error) {
 	if err != nil {
 		return key, err
 	}

@@ -28,15 +28,22 @@ type place struct {
 
 func (p place) token() bool { return p.account != p.wallet }
 
+// keyless is a place of tokens whose owner has no key. It must be an account of several owners.
+func (p place) keyless() bool { return p.token() && !p.wallet.IsOnCurve() }
+
 func (c *Client) place(h chain.Holding) (place, error) {
-	wallet, err := c.wallet(h.Address)
+	mint, token := c.mints[h.Asset]
+	read := c.wallet
+	if token {
+		read = c.holder
+	}
+	wallet, err := read(h.Address)
 	if err != nil {
 		return place{}, chain.Errorf(chain.ReasonAddress, "the %s", err)
 	}
 	if err := c.Supports(h.Asset); err != nil {
 		return place{}, err
 	}
-	mint, token := c.mints[h.Asset]
 	if !token {
 		return place{wallet: wallet, account: wallet}, nil
 	}
@@ -55,6 +62,9 @@ func (c *Client) Balances(ctx context.Context, of []chain.Holding) ([]chain.Bala
 		}
 		if keys = append(keys, places[i].account); places[i].token() {
 			keys = append(keys, places[i].mint)
+		}
+		if places[i].keyless() {
+			keys = append(keys, places[i].wallet)
 		}
 	}
 	slices.SortFunc(keys, func(a, b sdk.PublicKey) int { return bytes.Compare(a[:], b[:]) })
@@ -87,6 +97,9 @@ func (p place) holds(s snapshot, a money.Asset) (money.Amount, error) {
 	}
 	if err := checkMint(a, p.mint, s.accounts[p.mint]); err != nil {
 		return money.Amount{}, err
+	}
+	if _, shared := s.accounts[p.wallet].multisig(); p.keyless() && !shared {
+		return money.Amount{}, chain.Errorf(chain.ReasonAddress, "the %s", errKeyless)
 	}
 	if t, ok := held(s.accounts[p.account], p.wallet, p.mint); ok {
 		return units(a, t.Amount), nil

@@ -47,9 +47,12 @@ func advance(account, authority sdk.PublicKey) sdk.Instruction {
 	return system.NewAdvanceNonceAccountInstruction(account, sdk.SysVarRecentBlockHashesPubkey, authority).Build()
 }
 
-// stepInstructions are the plan's operations on the nonce account that it pays. The account is set up in steps, because the
+// stepInstructions are the plan's operations on the account that it pays. The account is set up in steps, because the
 // single instruction for it fails when someone has already sent lamports to the address.
 func (p plan) stepInstructions() []sdk.Instruction {
+	if p.opens != nil {
+		return p.openInstructions()
+	}
 	switch p.step {
 	case chain.NonceOpen:
 		return []sdk.Instruction{
@@ -76,6 +79,9 @@ func (p *plan) routeStep(s snapshot) error {
 
 // intentOf checks what a transaction must do, including its step.
 func (c *Client) intentOf(u chain.Unsigned) (intent, error) {
+	if u.Owners != nil {
+		return c.openingOf(u)
+	}
 	if u.Step == "" {
 		return c.intent(u.Transfer, u.FeePayer)
 	}
@@ -120,7 +126,7 @@ func (p *plan) outlive(ctx context.Context, n *node, account string) (nonceState
 	if p.nonce, err = readKey(account); err != nil {
 		return nonceState{}, chain.Errorf(chain.ReasonAddress, "the nonce account's address %s", err)
 	}
-	state, found, err := readNonce(ctx, n, p.nonce, 0)
+	state, found, err := readNonce(ctx, n, finalized, p.nonce, 0)
 	if err != nil {
 		return state, err
 	}
@@ -131,9 +137,9 @@ func (p *plan) outlive(ctx context.Context, n *node, account string) (nonceState
 	return state, nil
 }
 
-// readNonce reads a nonce account by the final chain; false when it does not exist yet.
-func readNonce(ctx context.Context, n *node, key sdk.PublicKey, since uint64) (nonceState, bool, error) {
-	s, err := readAccounts(ctx, n, finalized, since, key)
+// readNonce reads a nonce account by the chain of a commitment; false when it does not exist yet.
+func readNonce(ctx context.Context, n *node, commitment string, key sdk.PublicKey, since uint64) (nonceState, bool, error) {
+	s, err := readAccounts(ctx, n, commitment, since, key)
 	if err != nil {
 		return nonceState{}, false, err
 	}
@@ -170,7 +176,7 @@ func (c *Client) DurableNonce(ctx context.Context, account string, since uint64)
 		return chain.DurableNonce{}, chain.Errorf(chain.ReasonAddress, "the nonce account's address %s", err)
 	}
 	return ask(ctx, c.nodes, func(ctx context.Context, n *node) (chain.DurableNonce, error) {
-		state, found, err := readNonce(ctx, n, key, since)
+		state, found, err := readNonce(ctx, n, finalized, key, since)
 		out := chain.DurableNonce{Head: chain.Head{Final: chain.Block{Number: state.slot}}}
 		if found {
 			out.Value, out.Authority = state.value.String(), state.authority.String()
@@ -185,6 +191,9 @@ func (c *Client) NonceRent(ctx context.Context) (money.Amount, error) {
 	return lamports(rent), err
 }
 
+// advanceData is the whole content of an instruction that advances a nonce account.
+var advanceData = []byte{byte(system.Instruction_AdvanceNonceAccount), 0, 0, 0}
+
 // advances reports whether a message uses a nonce account: its first instruction advances one.
 func advances(m *sdk.Message) bool {
 	if len(m.Instructions) == 0 {
@@ -192,7 +201,7 @@ func advances(m *sdk.Message) bool {
 	}
 	first := m.Instructions[0]
 	program, err := m.Program(first.ProgramIDIndex)
-	return err == nil && program == sdk.SystemProgramID && bytes.Equal(first.Data, []byte{byte(system.Instruction_AdvanceNonceAccount), 0, 0, 0})
+	return err == nil && program == sdk.SystemProgramID && bytes.Equal(first.Data, advanceData)
 }
 
 // SignPart implements chain.Durable. The fee payer's signature is zero, as other tools of the network leave it.

@@ -19,7 +19,7 @@ const (
 	// otherwise.
 	maxUnits = 200_000
 	// createUnits is the least for a payment that may have to create the recipient's account: the account may exist in the
-	// simulation but not in the block.
+	// simulation but not in the block. It is also the least for one of several owners, whose message can't be changed later.
 	createUnits = 40_000
 	// unitsSlack is added to the simulated units, as is a third of them.
 	unitsSlack = 1_000
@@ -31,12 +31,12 @@ const (
 
 // unitsFor is the limit for a simulated amount of computation. The fee depends on the limit, not on the use, and a
 // transaction that exceeds it pays and moves nothing.
-func unitsFor(used uint64, create bool) (uint32, error) {
+func unitsFor(used uint64, ample bool) (uint32, error) {
 	if used > maxUnits {
 		return 0, chain.Errorf(chain.ReasonFeeTooHigh, "the transfer takes %d units of computation, at most %d are allowed", used, maxUnits)
 	}
 	limit := used + used/3 + unitsSlack
-	if create {
+	if ample {
 		limit = max(limit, createUnits)
 	}
 	return uint32(min(limit, maxUnits)), nil

@@ -59,7 +59,11 @@ func (p plan) instructions() []sdk.Instruction {
 		// Idempotent, because anyone can create the account first.
 		all = append(all, ata.NewCreateIdempotentInstruction(p.payer, p.to, p.mint).Build())
 	}
-	return append(all, token.NewTransferCheckedInstruction(p.units, p.decimals, p.source, p.mint, p.dest, p.from, nil).Build())
+	var signers []sdk.PublicKey // in place of a sender that can't sign itself
+	if p.joint != nil {
+		signers = p.joint.signers
+	}
+	return append(all, token.NewTransferCheckedInstruction(p.units, p.decimals, p.source, p.mint, p.dest, p.from, signers).Build())
 }
 
 // message compiles the plan.

@@ -22,6 +22,8 @@ type intent struct {
 	decimals        uint8
 	step            chain.NonceStep // its operation on the nonce account that it pays, if any
 	seed            string
+	joint           *joint   // set when from is an account of several owners
+	opens           *opening // set when it opens such an account at to
 }
 
 // maxAmountBits keeps amounts within the signed 64 bits that a database holds.
@@ -29,15 +31,27 @@ const maxAmountBits = 63
 
 // intent checks a transfer before any network call.
 func (c *Client) intent(t chain.Transfer, payer string) (intent, error) {
-	in := intent{amount: t.Amount}
-	var err error
-	if in.from, err = c.wallet(t.From); err != nil {
-		return in, chain.Errorf(chain.ReasonAddress, "the sender's %s", err)
+	from, err := c.wallet(t.From)
+	if err != nil {
+		return intent{}, chain.Errorf(chain.ReasonAddress, "the sender's %s", err)
 	}
-	if in.to, err = c.wallet(t.To); err != nil {
+	return c.intentFrom(from, t, payer)
+}
+
+// intentFrom is intent for a sender whose address was checked. Tokens may be paid to an address without a key, if the account
+// there turns out to have several owners.
+func (c *Client) intentFrom(from sdk.PublicKey, t chain.Transfer, payer string) (intent, error) {
+	in := intent{from: from, payer: from, amount: t.Amount}
+	in.mint, in.token = c.mints[t.Amount.Asset()]
+	recipient := c.wallet
+	if in.token {
+		recipient = c.holder
+	}
+	var err error
+	if in.to, err = recipient(t.To); err != nil {
 		return in, chain.Errorf(chain.ReasonAddress, "the recipient's %s", err)
 	}
-	if in.payer = in.from; payer != "" {
+	if payer != "" {
 		if in.payer, err = c.wallet(payer); err != nil {
 			return in, chain.Errorf(chain.ReasonAddress, "the fee payer's %s", err)
 		}
@@ -53,7 +67,7 @@ func (c *Client) intent(t chain.Transfer, payer string) (intent, error) {
 		return in, chain.Errorf(chain.ReasonUnsupported, "an amount of %s can't be sent", t.Amount)
 	}
 	in.units = n.Uint64()
-	if in.mint, in.token = c.mints[t.Amount.Asset()]; in.token {
+	if in.token {
 		in.decimals = uint8(t.Amount.Asset().Scale())
 	}
 	return in, nil
@@ -61,7 +75,10 @@ func (c *Client) intent(t chain.Transfer, payer string) (intent, error) {
 
 // signatures is how many keys sign.
 func (in intent) signatures() int {
-	if in.payer == in.from {
+	switch {
+	case in.joint != nil:
+		return 1 + len(in.joint.signers)
+	case in.payer == in.from:
 		return 1
 	}
 	return 2
@@ -70,13 +87,13 @@ func (in intent) signatures() int {
 // Prepare builds an unsigned transaction. It refuses one that could not succeed now, with a reason that an officer can act
 // on. Later changes of the chain show in receipts.
 //
-// A recipient is a wallet, whose associated token account the fee payer creates if needed, or a token account of that mint
-// with a key of its own, which is paid directly.
+// A recipient is a wallet or, for tokens, an account of several owners, whose associated token account the fee payer creates
+// if needed, or a token account of that mint with a key of its own, which is paid directly.
 func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, error) {
 	if d.Nonce != 0 || !d.Bump.IsZero() {
 		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "Solana has no sequence numbers and no bids")
 	}
-	in, err := c.intentOf(chain.Unsigned{Transfer: d.Transfer, FeePayer: d.FeePayer, Step: d.Step, Seed: d.Seed})
+	in, err := c.intentOf(chain.Unsigned{Transfer: d.Transfer, FeePayer: d.FeePayer, Step: d.Step, Seed: d.Seed, Owners: d.Owners})
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -126,10 +143,12 @@ func (c *Client) prepareAt(ctx context.Context, n *node, d chain.Draft, in inten
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	if p.limit, err = unitsFor(used, p.create); err != nil {
+	if p.limit, err = unitsFor(used, p.create || p.joint != nil); err != nil {
 		return chain.Unsigned{}, err
 	}
-	if p.price, err = c.priceFor(ctx, n, p.written()...); err != nil {
+	if p.joint != nil {
+		p.price = c.config.Fees.PriceCeiling // several sign over days, and it can't be raised when the message is sent
+	} else if p.price, err = c.priceFor(ctx, n, p.written()...); err != nil {
 		return chain.Unsigned{}, err
 	}
 	body, err := p.message()
@@ -142,7 +161,7 @@ func (c *Client) prepareAt(ctx context.Context, n *node, d chain.Draft, in inten
 	}
 	return chain.Unsigned{
 		Transfer: d.Transfer, FeePayer: d.FeePayer, Payload: body, Body: body, LastValidHeight: ref.lastValid, RefBlock: p.blockhash.String(),
-		NonceAccount: d.NonceAccount, NonceBlock: durable.slot, Step: d.Step, Seed: d.Seed, FeeLimit: limit,
+		NonceAccount: d.NonceAccount, NonceBlock: durable.slot, Step: d.Step, Seed: d.Seed, Owners: d.Owners, FeeLimit: limit,
 	}, nil
 }
 
@@ -153,10 +172,7 @@ func (c *Client) feeLimit(ctx context.Context, n *node, p plan, s snapshot, r re
 	if err != nil {
 		return money.Amount{}, err
 	}
-	most := fee
-	if p.create {
-		most += r.tokenAccount
-	}
+	most := fee + p.accountsRent(r)
 	if err := c.withinCap(lamports(most)); err != nil {
 		return money.Amount{}, err
 	}

@@ -29,10 +29,17 @@ func readEnds(ctx context.Context, n *node, in intent, minSlot uint64) (snapshot
 
 // route finds the accounts between which the plan moves money, and refuses accounts that can't send or must not be paid.
 func (p *plan) route(s snapshot) error {
-	if !s.accounts[p.from].wallet() || !s.accounts[p.payer].wallet() {
+	if !s.accounts[p.payer].wallet() || p.joint == nil && !s.accounts[p.from].wallet() {
 		return chain.Errorf(chain.ReasonAddress, "sender or fee payer is not a plain wallet")
 	}
-	if p.step != "" {
+	switch {
+	case p.joint != nil:
+		if err := p.routeJoint(s); err != nil {
+			return err
+		}
+	case p.opens != nil:
+		return p.routeOpening(s)
+	case p.step != "":
 		return p.routeStep(s)
 	}
 	if !p.token {
@@ -70,10 +77,14 @@ func (p *plan) routeSource(s snapshot) error {
 	return nil
 }
 
-// routeDest finds the token account that is paid. The recipient's address must be a wallet, or a token account of that mint.
-// Tokens sent anywhere else can't be moved again.
+// routeDest finds the token account that is paid. The recipient's address must be a wallet, an account of several owners, or a
+// token account of that mint. Tokens sent anywhere else can't be moved again.
 func (p *plan) routeDest(s snapshot) error {
 	to := s.accounts[p.to]
+	_, shared := to.multisig()
+	if !shared && !p.to.IsOnCurve() {
+		return chain.Errorf(chain.ReasonAddress, "the recipient's %s", errKeyless)
+	}
 	if t, ok := to.token(); ok {
 		if t.Mint != p.mint {
 			return chain.Errorf(chain.ReasonAddress, "the recipient %s is a token account of another token", p.to)
@@ -84,7 +95,7 @@ func (p *plan) routeDest(s snapshot) error {
 		p.dest = p.to
 		return nil
 	}
-	if !to.wallet() {
+	if !to.wallet() && !shared {
 		return chain.Errorf(chain.ReasonAddress, "the recipient %s is not a wallet: its account belongs to program %s", p.to, to.owner)
 	}
 	var err error
@@ -128,12 +139,26 @@ func (p plan) written() []sdk.PublicKey {
 	return []sdk.PublicKey{p.payer, p.from, p.to}
 }
 
+// accountsRent is the most that the plan spends on the rent of new token accounts.
+func (p plan) accountsRent(r rents) uint64 {
+	switch {
+	case p.opens != nil:
+		return uint64(len(p.opens.mints)) * r.tokenAccount
+	case p.create:
+		return r.tokenAccount
+	}
+	return 0
+}
+
 // covered checks that sender and fee payer have the SOL that the transaction needs besides tokens. A wallet must end with
 // zero, or with at least the rent.
 func (p plan) covered(s snapshot, r rents, fee uint64) error {
 	cost := fee
 	if dest := s.accounts[p.dest]; p.create && dest.wallet() && dest.lamports < r.tokenAccount {
 		cost += r.tokenAccount - dest.lamports
+	}
+	if p.opens != nil {
+		cost += p.accountsRent(r)
 	}
 	if p.token {
 		return spends(chain.ReasonGas, p.payer, s, cost, r)

@@ -62,33 +62,11 @@ func owns(k chain.Key, want sdk.PublicKey, who string) error {
 	return nil
 }
 
-// says checks that a message does what was intended and nothing else. It reads and bounds the parts that the intent does not
-// fix, and the message built from both must be the same bytes.
+// says checks that a message does what was intended and nothing else, and costs no more than is allowed.
 func (c *Client) says(u chain.Unsigned, in intent) (*sdk.Message, error) {
-	if !bytes.Equal(u.Body, u.Payload) {
-		return nil, chain.Errorf(chain.ReasonProtocol, "the payload is not the prepared message")
-	}
-	m, err := readMessage(u.Body)
+	m, p, err := reads(u, in)
 	if err != nil {
 		return nil, err
-	}
-	nonce, err := nonceOf(u, in)
-	if err != nil {
-		return nil, err
-	}
-	p, err := planOf(in, nonce, m)
-	if err != nil {
-		return nil, err
-	}
-	again, err := p.message()
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(again, u.Body) {
-		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from the transfer: sender, recipient, amount, token or fee payer")
-	}
-	if durable := !nonce.IsZero(); p.blockhash.String() != u.RefBlock || (u.LastValidHeight == 0) != durable || (u.NonceBlock == 0) == durable {
-		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes refer to a block other than the prepared one")
 	}
 	if p.limit > maxUnits || p.price > c.config.Fees.PriceCeiling {
 		return nil, chain.Errorf(chain.ReasonFeeTooHigh, "the prepared bytes bid %d for each of %d units of computation", p.price, p.limit)
@@ -97,6 +75,37 @@ func (c *Client) says(u chain.Unsigned, in intent) (*sdk.Message, error) {
 		return nil, chain.Errorf(chain.ReasonFeeTooHigh, "the prepared bytes may cost %s SOL, their limit is %s", most, u.FeeLimit)
 	}
 	return m, c.withinCap(u.FeeLimit)
+}
+
+// reads reads the parts of a message that the intent does not fix. The message built from both must be the same bytes.
+func reads(u chain.Unsigned, in intent) (*sdk.Message, plan, error) {
+	refuse := func(err error) (*sdk.Message, plan, error) { return nil, plan{}, err }
+	if !bytes.Equal(u.Body, u.Payload) {
+		return refuse(chain.Errorf(chain.ReasonProtocol, "the payload is not the prepared message"))
+	}
+	m, err := readMessage(u.Body)
+	if err != nil {
+		return refuse(err)
+	}
+	nonce, err := nonceOf(u, in)
+	if err != nil {
+		return refuse(err)
+	}
+	p, err := planOf(in, nonce, m)
+	if err != nil {
+		return refuse(err)
+	}
+	again, err := p.message()
+	if err != nil {
+		return refuse(err)
+	}
+	if !bytes.Equal(again, u.Body) {
+		return refuse(chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from the transfer: sender, recipient, amount, token or fee payer"))
+	}
+	if durable := !nonce.IsZero(); p.blockhash.String() != u.RefBlock || (u.LastValidHeight == 0) != durable || (u.NonceBlock == 0) == durable {
+		return refuse(chain.Errorf(chain.ReasonProtocol, "the prepared bytes refer to a block other than the prepared one"))
+	}
+	return m, p, nil
 }
 
 // decodeSigned reads stored bytes, refuses any that would be sent differently or whose signatures do not verify, and returns

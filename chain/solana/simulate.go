@@ -33,10 +33,15 @@ func simulate(ctx context.Context, n *node, p plan, minSlot uint64) (uint64, err
 	if err != nil {
 		return 0, err
 	}
+	return simulateSigned(ctx, n, make([]sdk.Signature, p.signatures()), body, minSlot)
+}
+
+// simulateSigned runs a message as it is. Its signatures may be missing.
+func simulateSigned(ctx context.Context, n *node, signatures []sdk.Signature, body []byte, minSlot uint64) (uint64, error) {
 	answer, err := call[contextAnswer[struct {
 		Err   json.RawMessage `json:"err"`
 		Units *uint64         `json:"unitsConsumed"`
-	}]](ctx, n, "simulateTransaction", encode(wire(make([]sdk.Signature, p.signatures()), body)), options{
+	}]](ctx, n, "simulateTransaction", encode(wire(signatures, body)), options{
 		"encoding": "base64", "commitment": confirmed, "sigVerify": false, "minContextSlot": minSlot,
 	})
 	if err != nil {

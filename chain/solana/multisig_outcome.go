@@ -1,0 +1,258 @@
+package solana
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	bin "github.com/gagliardetto/binary"
+	sdk "github.com/gagliardetto/solana-go"
+
+	"kivuko/chain"
+	"kivuko/chain/endpoints"
+)
+
+// Bounds of the search for the transaction that used a nonce. Anyone may name our nonce account in a transaction.
+const (
+	historyPage  = 1_000 // the most that a node returns (getSignaturesForAddress)
+	historyPages = 5
+	maxInspected = 200
+)
+
+// Outcome implements chain.Multisig. While the nonce account has the value that was signed, the message can be executed. When
+// it has another final value, the transaction that used the old one is in the account's history: it is this one, or another
+// took its place.
+func (c *Client) Outcome(ctx context.Context, j chain.Joint) (chain.JointOutcome, error) {
+	in, err := c.jointOf(j.JointDraft)
+	if err != nil {
+		return chain.JointOutcome{}, err
+	}
+	_, p, err := reads(c.unsigned(j), in) // whatever a fee may be by now
+	if err != nil {
+		return chain.JointOutcome{}, err
+	}
+	final, err := c.nonceAt(ctx, finalized, p, j.Block.Number)
+	if err != nil {
+		return chain.JointOutcome{}, err
+	}
+	if final.value != p.blockhash {
+		return c.ended(ctx, j, p, final.slot)
+	}
+	latest, err := c.nonceAt(ctx, confirmed, p, final.slot)
+	if err != nil || latest.value == p.blockhash {
+		return chain.JointOutcome{State: chain.JointOpen}, err
+	}
+	use, err := ask(ctx, c.nodes, func(ctx context.Context, n *node) (nonceUse, error) {
+		return usedBy(ctx, n, j, p, confirmed, latest.slot)
+	})
+	if err != nil || !use.ours {
+		return chain.JointOutcome{State: chain.JointOpen}, err // a block that may be undone proves nothing about another one
+	}
+	l, err := c.Locate(ctx, use.id)
+	switch {
+	case err != nil:
+		return chain.JointOutcome{}, err
+	case l.Stage == chain.StageIncluded:
+		return chain.JointOutcome{State: chain.JointIncluded, TxID: use.id, Location: l}, nil
+	case l.Stage == chain.StageFinal: // since the first question
+		return executed(use.id, l, *j.Transfer)
+	}
+	return chain.JointOutcome{State: chain.JointOpen}, nil
+}
+
+func (c *Client) nonceAt(ctx context.Context, commitment string, p plan, since uint64) (nonceState, error) {
+	return ask(ctx, c.nodes, func(ctx context.Context, n *node) (nonceState, error) {
+		state, found, err := readNonce(ctx, n, commitment, p.nonce, since)
+		if err == nil && !found {
+			err = chain.Errorf(chain.ReasonForeign, "the nonce account %s is gone", p.nonce)
+		}
+		return state, err
+	})
+}
+
+// ended judges a message whose nonce has another final value. That another transaction used it is true only if no node has
+// this one.
+func (c *Client) ended(ctx context.Context, j chain.Joint, p plan, slot uint64) (chain.JointOutcome, error) {
+	var other string
+	var failures []error
+	for use, err := range endpoints.All(ctx, c.nodes, func(ctx context.Context, n *node) (nonceUse, error) { return usedBy(ctx, n, j, p, finalized, slot) }) {
+		switch {
+		case err != nil:
+			failures = append(failures, err)
+		case use.ours:
+			l, err := c.Locate(ctx, use.id)
+			if err == nil && l.Stage != chain.StageFinal {
+				err = chain.Errorf(chain.ReasonUnavailable, "the final transaction %s is not found as one", use.id)
+			}
+			if err != nil {
+				return chain.JointOutcome{}, err
+			}
+			return executed(use.id, l, *j.Transfer)
+		default:
+			other = use.id
+		}
+	}
+	for _, err := range failures {
+		if other == "" || chain.ReasonOf(err) != chain.ReasonUnavailable {
+			return chain.JointOutcome{}, err
+		}
+	}
+	if other == "" {
+		return chain.JointOutcome{}, chain.Errorf(chain.ReasonUnavailable, "no node answered")
+	}
+	l, err := c.Locate(ctx, other)
+	return chain.JointOutcome{State: chain.JointSuperseded, TxID: other, Location: l}, err
+}
+
+// executed is the outcome of the message's own final transaction.
+func executed(id string, l chain.Location, want chain.Transfer) (chain.JointOutcome, error) {
+	o := chain.JointOutcome{State: chain.JointExecuted, TxID: id, Location: l}
+	switch f := (chain.Facts{Expected: want, Location: l}); {
+	case !l.OK:
+		o.State = chain.JointFailed
+	case !f.Pays():
+		return o, chain.Errorf(chain.ReasonProtocol, "transaction %s succeeded and did not pay %s %s", id, want.Amount, want.Amount.Asset())
+	}
+	return o, nil
+}
+
+// nonceUse is the transaction that used the value of a nonce account.
+type nonceUse struct {
+	id   string
+	ours bool // it is the joint transaction itself
+}
+
+// signatureEntry is one transaction in an address's history.
+type signatureEntry struct {
+	ID   string          `json:"signature"`
+	Slot uint64          `json:"slot"`
+	Err  json.RawMessage `json:"err"`
+	Memo string          `json:"memo"`
+}
+
+// usedBy finds the transaction that used the value of the joint transaction's nonce account, by the state of one node.
+func usedBy(ctx context.Context, n *node, j chain.Joint, p plan, commitment string, minSlot uint64) (nonceUse, error) {
+	if err := keeps(ctx, n, j.Block.Number); err != nil {
+		return nonceUse{}, err
+	}
+	all, err := history(ctx, n, p.nonce, j.Block.Number, commitment, minSlot)
+	if err != nil {
+		return nonceUse{}, err
+	}
+	// The oldest are read first, but before them those that have the message's memo.
+	slices.Reverse(all)
+	slices.SortStableFunc(all, func(a, b signatureEntry) int { return p.memoIn(b.Memo) - p.memoIn(a.Memo) })
+	var first nonceUse
+	for i, entry := range all {
+		if i == maxInspected {
+			return nonceUse{}, chain.Errorf(chain.ReasonUnavailable, "more than %d transactions name the nonce account %s", maxInspected, p.nonce)
+		}
+		m, body, err := messageOf(ctx, n, entry.ID, commitment)
+		switch {
+		case err != nil:
+			return nonceUse{}, err
+		case bytes.Equal(body, j.Body):
+			return nonceUse{id: entry.ID, ours: true}, nil
+		case m == nil || !touches(m, p.nonce):
+		case m.RecentBlockhash == p.blockhash:
+			return nonceUse{id: entry.ID}, nil // it named the same value
+		case first.id == "" && failureOf(entry.Err) == "":
+			first.id = entry.ID
+		}
+	}
+	if first.id == "" {
+		return first, chain.Errorf(chain.ReasonUnavailable, "node %s has no transaction that changed the nonce account %s", n.endpoint, p.nonce)
+	}
+	return first, nil
+}
+
+// memoIn is 1 if a list of memos has the plan's, else 0.
+func (p plan) memoIn(memos string) int {
+	if strings.Contains(memos, hex.EncodeToString(p.unique[:])) {
+		return 1
+	}
+	return 0
+}
+
+// keeps checks that a node still has the blocks since one.
+func keeps(ctx context.Context, n *node, since uint64) error {
+	first, err := call[uint64](ctx, n, "getFirstAvailableBlock")
+	if err == nil && first > since {
+		err = chain.Errorf(chain.ReasonUnavailable, "node %s keeps nothing before block %d", n.endpoint, first)
+	}
+	return err
+}
+
+// history lists the transactions that name an address since a slot, the newest first.
+func history(ctx context.Context, n *node, key sdk.PublicKey, since uint64, commitment string, minSlot uint64) ([]signatureEntry, error) {
+	var all []signatureEntry
+	for range historyPages {
+		o := options{"commitment": commitment, "limit": historyPage, "minContextSlot": minSlot}
+		if len(all) > 0 {
+			o["before"] = all[len(all)-1].ID
+		}
+		page, err := call[[]signatureEntry](ctx, n, "getSignaturesForAddress", key.String(), o)
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range page {
+			if entry.Slot < since {
+				return all, nil
+			}
+			all = append(all, entry)
+		}
+		if len(page) < historyPage {
+			return all, nil
+		}
+	}
+	return nil, chain.Errorf(chain.ReasonUnavailable, "more than %d transactions name %s", historyPages*historyPage, key)
+}
+
+// messageOf reads the message of a transaction in a block, and its bytes. The message is nil for a format that is newer than
+// the driver: our nonce account's authority signs none.
+func messageOf(ctx context.Context, n *node, id, commitment string) (*sdk.Message, []byte, error) {
+	answer, err := call[*struct {
+		Transaction [2]string `json:"transaction"`
+	}](ctx, n, "getTransaction", id, options{"commitment": commitment, "encoding": "base64", "maxSupportedTransactionVersion": maxVersion})
+	if err != nil {
+		return nil, nil, err
+	}
+	if answer == nil {
+		return nil, nil, chain.Errorf(chain.ReasonUnavailable, "node %s lists transaction %s and does not have it", n.endpoint, quote(id))
+	}
+	raw, err := base64.StdEncoding.DecodeString(answer.Transaction[0])
+	if err == nil && len(raw) > 0 && raw[0]&newerFormat != 0 {
+		return nil, nil, nil
+	}
+	tx := &sdk.Transaction{}
+	if err == nil {
+		err = tx.UnmarshalWithDecoder(bin.NewBinDecoder(raw))
+	}
+	if err == nil && (len(tx.Signatures) == 0 || tx.Signatures[0].String() != id) {
+		err = errors.New("it has another signature")
+	}
+	if err != nil {
+		return nil, nil, chain.Wrap(chain.ReasonProtocol, err, "transaction %s can't be read", quote(id))
+	}
+	return &tx.Message, raw[1+len(tx.Signatures)*sdk.SignatureLength:], nil
+}
+
+// newerFormat is set in the first byte of a transaction that doesn't begin with the number of its signatures (SIMD-0385).
+const newerFormat = 0x80
+
+// touches reports whether a message has an instruction that advances a nonce account.
+func touches(m *sdk.Message, nonce sdk.PublicKey) bool {
+	return slices.ContainsFunc(m.Instructions, func(in sdk.CompiledInstruction) bool {
+		program, err := m.Program(in.ProgramIDIndex)
+		if err != nil || program != sdk.SystemProgramID || !bytes.Equal(in.Data, advanceData) || len(in.Accounts) == 0 {
+			return false
+		}
+		key, err := m.Account(in.Accounts[0])
+		return err == nil && key == nonce
+	})
+}
