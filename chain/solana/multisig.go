@@ -95,7 +95,7 @@ func (q quorum) check() error {
 			return fmt.Errorf("names the owner %s twice, whose one signature would count twice", owner)
 		}
 		if _, err := parse(owner.String()); err != nil {
-			return fmt.Errorf("has the owner %s, who can't sign: the %w", owner, err)
+			return fmt.Errorf("has the owner %s, an address without a key that could sign", owner)
 		}
 	}
 	return nil

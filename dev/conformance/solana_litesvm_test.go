@@ -210,7 +210,7 @@ func (s *litesvm) answer(method string, params []json.RawMessage) (result, refus
 	case "getRecentPrioritizationFees":
 		return []any{}, nil
 	case "simulateTransaction": // this node can't simulate; the driver's sending proves that it passes
-		return s.here(map[string]any{"err": nil, "unitsConsumed": 20_000}), nil
+		return s.here(map[string]any{"err": nil, "unitsConsumed": 60_000}), nil
 	case "getFeeForMessage":
 		raw, _ := base64.StdEncoding.DecodeString(text) // an unreadable message costs nothing
 		return s.here(5_000*uint64(raw[0]) + 1_000), nil

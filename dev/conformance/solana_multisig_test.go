@@ -11,6 +11,7 @@ import (
 	"kivuko/chain"
 	"kivuko/chain/chaintest"
 	solananode "kivuko/dev/nodes/solana"
+	"kivuko/exchange/money"
 )
 
 func TestSolanaMultisig(t *testing.T) {
@@ -26,6 +27,7 @@ func TestSolanaMultisig(t *testing.T) {
 type sharedHarness struct {
 	*solanaHarness
 	opened int
+	shared []string          // the accounts
 	nonces map[string]string // by the fee payer
 }
 
@@ -92,7 +94,16 @@ func (h *sharedHarness) NewMultisig(t testing.TB, owners []chaintest.Account, th
 	if got := h.verdict(t, signed); got != chain.VerdictSucceeded {
 		t.Fatalf("the account was opened: %s", got)
 	}
+	h.shared = append(h.shared, d.To)
 	return d.To
+}
+
+// Pause freezes the accounts of several owners: the Token program pauses no token, but its issuer can refuse them one by one.
+func (h *sharedHarness) Pause(t testing.TB, asset money.Asset) {
+	t.Helper()
+	for _, address := range h.shared {
+		h.Block(t, asset, address)
+	}
 }
 
 func (h *sharedHarness) Payer(t testing.TB) chaintest.Account {

@@ -251,14 +251,19 @@ func (h *solanaHarness) Pause(t testing.TB, _ money.Asset) {
 
 func (h *solanaHarness) TakeFee(testing.TB, money.Asset) bool { return false }
 
-// send makes a block of instructions, signed by the given keys. The first key pays.
-func (h *solanaHarness) send(t testing.TB, keys []sdk.PrivateKey, all ...sdk.Instruction) sdk.Signature {
+func (h *solanaHarness) blockhash(t testing.TB) sdk.Hash {
 	t.Helper()
 	latest, err := h.rpc.GetLatestBlockhash(t.Context(), rpc.CommitmentConfirmed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx, err := sdk.NewTransaction(all, latest.Value.Blockhash, sdk.TransactionPayer(keys[0].PublicKey()))
+	return latest.Value.Blockhash
+}
+
+// send makes a block of instructions, signed by the given keys. The first key pays.
+func (h *solanaHarness) send(t testing.TB, keys []sdk.PrivateKey, all ...sdk.Instruction) sdk.Signature {
+	t.Helper()
+	tx, err := sdk.NewTransaction(all, h.blockhash(t), sdk.TransactionPayer(keys[0].PublicKey()))
 	if err != nil {
 		t.Fatal(err)
 	}
