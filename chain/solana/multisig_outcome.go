@@ -85,10 +85,7 @@ func (c *Client) ended(ctx context.Context, j chain.Joint, p plan, slot uint64) 
 		case err != nil:
 			failures = append(failures, err)
 		case use.ours:
-			l, err := c.Locate(ctx, use.id)
-			if err == nil && l.Stage != chain.StageFinal {
-				err = chain.Errorf(chain.ReasonUnavailable, "the final transaction %s is not found as one", use.id)
-			}
+			l, err := c.finalOne(ctx, use.id)
 			if err != nil {
 				return chain.JointOutcome{}, err
 			}
@@ -105,8 +102,17 @@ func (c *Client) ended(ctx context.Context, j chain.Joint, p plan, slot uint64) 
 	if other == "" {
 		return chain.JointOutcome{}, chain.Errorf(chain.ReasonUnavailable, "no node answered")
 	}
-	l, err := c.Locate(ctx, other)
+	l, err := c.finalOne(ctx, other)
 	return chain.JointOutcome{State: chain.JointSuperseded, TxID: other, Location: l}, err
+}
+
+// finalOne locates a transaction that is in the final chain.
+func (c *Client) finalOne(ctx context.Context, id string) (chain.Location, error) {
+	l, err := c.Locate(ctx, id)
+	if err == nil && l.Stage != chain.StageFinal {
+		err = chain.Errorf(chain.ReasonUnavailable, "the final transaction %s is not found as one", id)
+	}
+	return l, err
 }
 
 // executed is the outcome of the message's own final transaction.

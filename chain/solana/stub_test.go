@@ -48,15 +48,16 @@ func (k testKey) address() string    { return k.key().String() }
 
 // stub is a node with configurable responses, for those that an honest node never gives.
 type stub struct {
-	mu       sync.Mutex
-	status   int // HTTP status instead of a response
-	asked    []string
-	accounts map[string]any            // by address, as in getMultipleAccounts
-	answers  map[string]any            // by method: a result, or an *rpcError
-	blocks   map[uint64]map[string]any // by slot, over the default
-	final    uint64
-	latest   uint64
-	skew     uint64 // slots minus heights
+	mu           sync.Mutex
+	status       int // HTTP status instead of a response
+	asked        []string
+	accounts     map[string]any            // by address, as in getMultipleAccounts
+	answers      map[string]any            // by method: a result, or an *rpcError
+	blocks       map[uint64]map[string]any // by slot, over the default
+	transactions map[string][]byte         // final ones, by their ids
+	final        uint64
+	latest       uint64
+	skew         uint64 // slots minus heights
 	// refuseBlock has the code with which getBlock refuses a slot.
 	refuseBlock map[uint64]int
 }
@@ -154,13 +155,40 @@ func (s *stub) answer(method string, params []json.RawMessage) any {
 	case "simulateTransaction":
 		return at(s.latest, map[string]any{"err": nil, "unitsConsumed": 15_000})
 	case "getSignatureStatuses":
+		var ids []string
+		_ = json.Unmarshal(params[0], &ids)
+		if s.transactions[ids[0]] != nil {
+			return at(s.latest, []any{map[string]any{"slot": s.final, "confirmationStatus": finalized}})
+		}
 		return at(s.latest, []any{nil})
+	case "getTransaction":
+		return s.transaction(params)
 	case "getFirstAvailableBlock":
 		return 0
 	case "isBlockhashValid":
 		return at(s.latest, true)
 	}
 	return &rpcError{Code: -32601, Message: "Method not found"}
+}
+
+// transaction is one of the transactions, which moved nothing, in the form that is asked for.
+func (s *stub) transaction(params []json.RawMessage) any {
+	var id string
+	var form struct{ Encoding string }
+	_, _ = json.Unmarshal(params[0], &id), json.Unmarshal(params[1], &form)
+	raw := s.transactions[id]
+	switch {
+	case raw == nil:
+		return nil
+	case form.Encoding == "base64":
+		return map[string]any{"slot": s.final, "transaction": []string{base64.StdEncoding.EncodeToString(raw), "base64"}}
+	}
+	return map[string]any{
+		"slot": s.final, "transaction": map[string]any{"signatures": []string{id}, "message": map[string]any{"accountKeys": []string{usdt}}},
+		"meta": map[string]any{
+			"err": nil, "fee": 5000, "preBalances": []int{9000}, "postBalances": []int{4000}, "preTokenBalances": []any{}, "postTokenBalances": []any{},
+		},
+	}
 }
 
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
