@@ -34,6 +34,12 @@ func (a accounts) at(address solana.PublicKey, slot uint64) (svm.Account, bool) 
 	return versions[i-1].account, true
 }
 
+// written is the slot whose block last wrote an account that exists, up to the block of a slot.
+func (a accounts) written(address solana.PublicKey, slot uint64) uint64 {
+	versions := a[address]
+	return versions[sort.Search(len(versions), func(i int) bool { return versions[i].slot > slot })-1].slot
+}
+
 // put writes an account in the block of a slot. Versions that no request can read at
 // the slot floor or later are forgotten.
 func (a accounts) put(address solana.PublicKey, slot, floor uint64, account svm.Account) {

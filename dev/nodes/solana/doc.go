@@ -35,9 +35,9 @@
 // # What is missing
 //
 // Votes, stake, leaders, shreds and the rest of consensus: only this node makes
-// blocks, first come, first served. Address lookup tables, base64+zstd,
-// programSubscribe and blockSubscribe. A fault switch (Faults) puts the node behind,
-// like a slow node of a provider's pool.
+// blocks, first come, first served. Address lookup tables, base64+zstd and
+// blockSubscribe. A fault switch (Faults) puts the node behind, like a slow node of
+// a provider's pool.
 //
 // # Tools
 //

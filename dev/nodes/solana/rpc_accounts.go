@@ -195,18 +195,14 @@ func (f filter) condition() (func(svm.Account) bool, error) {
 	}, nil
 }
 
-func getProgramAccounts(c *call, v view) (any, error) {
+// programFilter reads the program and the filters of a request: which accounts are meant.
+func (c *call) programFilter() (func(svm.Account) bool, error) {
 	program, err := c.key()
 	if err != nil {
 		return nil, err
 	}
-	form, err := c.form(1)
-	if err != nil {
-		return nil, err
-	}
 	var o struct {
-		Filters     []filter `json:"filters"`
-		WithContext bool     `json:"withContext"`
+		Filters []filter `json:"filters"`
 	}
 	if err := c.options(1, &o); err != nil {
 		return nil, err
@@ -222,14 +218,32 @@ func getProgramAccounts(c *call, v view) (any, error) {
 		}
 		conditions = append(conditions, condition)
 	}
-	found, err := v.list(form, func(a svm.Account) bool {
+	return func(a svm.Account) bool {
 		for _, holds := range conditions {
 			if !holds(a) {
 				return false
 			}
 		}
 		return true
-	})
+	}, nil
+}
+
+func getProgramAccounts(c *call, v view) (any, error) {
+	matches, err := c.programFilter()
+	if err != nil {
+		return nil, err
+	}
+	form, err := c.form(1)
+	if err != nil {
+		return nil, err
+	}
+	var o struct {
+		WithContext bool `json:"withContext"`
+	}
+	if err := c.options(1, &o); err != nil {
+		return nil, err
+	}
+	found, err := v.list(form, matches)
 	if err != nil {
 		return nil, err
 	}

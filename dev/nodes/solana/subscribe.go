@@ -52,7 +52,7 @@ func (n *Node) subscribe(c *connection, r *request) (result any, s *subscription
 	}
 	kinds := map[string]func() (func(*ledger) ([]any, bool), error){
 		"slotSubscribe": call.onSlot, "rootSubscribe": call.onRoot, "accountSubscribe": call.onAccount,
-		"signatureSubscribe": call.onSignature, "logsSubscribe": call.onLogs,
+		"programSubscribe": call.onProgram, "signatureSubscribe": call.onSignature, "logsSubscribe": call.onLogs,
 	}
 	build, ok := kinds[r.Method]
 	if !ok {
@@ -136,6 +136,35 @@ func (c *call) onAccount() (func(*ledger) ([]any, bool), error) {
 			shown = nil
 		}
 		return []any{inContext(v, shown)}, false
+	}, nil
+}
+
+// onProgram notifies of each account of a program that was written and matches the filters.
+func (c *call) onProgram() (func(*ledger) ([]any, bool), error) {
+	matches, err := c.programFilter()
+	if err != nil {
+		return nil, err
+	}
+	sure, form, err := c.subscriptionOptions(1)
+	if err != nil {
+		return nil, err
+	}
+	last := c.node.ledger.view(sure, 0).slot()
+	return func(l *ledger) (out []any, done bool) {
+		v := l.view(sure, 0)
+		for _, key := range v.accounts.addresses(v.slot()) {
+			account, _ := v.Account(key)
+			if v.accounts.written(key, v.slot()) <= last || !matches(account) {
+				continue
+			}
+			shown, err := v.show(account, true, form)
+			if err != nil { // too long for the encoding
+				shown = nil
+			}
+			out = append(out, inContext(v, object{"pubkey": key, "account": shown}))
+		}
+		last = max(last, v.slot())
+		return out, false
 	}, nil
 }
 

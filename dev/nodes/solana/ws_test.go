@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
 	"github.com/gagliardetto/solana-go/rpc/ws"
 )
@@ -185,6 +186,49 @@ func TestLogsOfAnotherFork(t *testing.T) {
 	}
 }
 
+// Of a program's accounts, those that a block wrote and that match are sent, and no others.
+func TestProgramSubscription(t *testing.T) {
+	b := newBench(t)
+	alice, bob := b.alice(), newActor("bob")
+	b.block()
+	r := b.raw()
+	r.say(`{"jsonrpc":"2.0","id":1,"method":"programSubscribe","params":["%s",{"commitment":"processed","encoding":"base64","filters":[{"dataSize":0}]}]}`, solana.SystemProgramID)
+	r.hear()
+	b.blocks(2) // write nothing
+	b.send(b.pay(alice, bob, sol))
+	slot := b.block().Slot
+	seen := map[string]bool{}
+	for range 2 {
+		var got struct {
+			Method string
+			Params struct {
+				Result struct {
+					Context struct{ Slot uint64 }
+					Value   struct {
+						Pubkey  string
+						Account struct{ Lamports uint64 }
+					}
+				}
+			}
+		}
+		text := r.hear()
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got.Method != "programNotification" || got.Params.Result.Context.Slot != slot {
+			t.Fatalf("%s, %v", text, err)
+		}
+		if v := got.Params.Result.Value; v.Pubkey == bob.PublicKey().String() && v.Account.Lamports != sol {
+			t.Errorf("%s", text)
+		}
+		seen[got.Params.Result.Value.Pubkey] = true
+	}
+	if !seen[alice.PublicKey().String()] || !seen[bob.PublicKey().String()] {
+		t.Errorf("notified of %v", seen)
+	}
+	r.say(`{"jsonrpc":"2.0","id":2,"method":"programUnsubscribe","params":[1]}`)
+	if got := r.hear(); !strings.Contains(got, `"result":true`) {
+		t.Error(got)
+	}
+}
+
 func TestBadSubscriptions(t *testing.T) {
 	b := newBench(t)
 	r := b.raw()
@@ -192,6 +236,7 @@ func TestBadSubscriptions(t *testing.T) {
 		`{"jsonrpc":`: codeParse,
 		`{"jsonrpc":"2.0","id":1,"method":"voteSubscribe"}`:                                   codeNoMethod,
 		`{"jsonrpc":"2.0","id":1,"method":"accountSubscribe","params":["x"]}`:                 codeInvalidParams,
+		`{"jsonrpc":"2.0","id":1,"method":"programSubscribe","params":["x"]}`:                 codeInvalidParams,
 		`{"jsonrpc":"2.0","id":1,"method":"signatureSubscribe"}`:                              codeInvalidParams,
 		`{"jsonrpc":"2.0","id":1,"method":"logsSubscribe","params":["some"]}`:                 codeInvalidParams,
 		`{"jsonrpc":"2.0","id":1,"method":"logsSubscribe","params":[{"mentions":[]}]}`:        codeInvalidParams,

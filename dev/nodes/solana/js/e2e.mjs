@@ -90,12 +90,24 @@ await web3.sendAndConfirmTransaction(connection, durable, [payer]);
 check('durable nonce', (await connection.getBalance(bob.publicKey)) === SOL);
 check('nonce is used up', (await connection.getNonce(nonce.publicKey)).nonce !== value.nonce);
 
+// A subscription to a program, as wallets follow token accounts.
+let follow;
+const followed = new Promise((resolve) => {
+  follow = connection.onProgramAccountChange(spl.TOKEN_PROGRAM_ID, (change) => resolve(change), {
+    commitment: 'confirmed', filters: [{ dataSize: 165 }, { memcmp: { offset: 32, bytes: bob.publicKey.toBase58() } }],
+  });
+});
+await spl.transferChecked(connection, payer, from.address, mint, to.address, alice, 5n, 6);
+const followedChange = await followed;
+check('program subscription', followedChange.accountId.equals(to.address) && followedChange.accountInfo.data.length === 165);
+await connection.removeProgramAccountChangeListener(follow);
+
 // The newer client, which knows every shape by its types.
 const rpc = kit.createSolanaRpc(url);
 const again = await rpc.getTransaction(paid, { ...options, encoding: 'json' }).send();
 check('kit: transaction', again.meta.fee === 10_000n && again.slot === BigInt(shown.slot));
 const balance = await rpc.getTokenAccountBalance(to.address.toBase58(), { commitment: 'confirmed' }).send();
-check('kit: token balance', balance.value.amount === '250010', balance.value.amount);
+check('kit: token balance', balance.value.amount === '250015', balance.value.amount);
 const statuses = await rpc.getSignatureStatuses([paid], { searchTransactionHistory: true }).send();
 check('kit: status', statuses.value[0].err === null);
 const abort = new AbortController();
@@ -104,7 +116,7 @@ const changes = await subscriptions.accountNotifications(to.address.toBase58(), 
   .subscribe({ abortSignal: abort.signal });
 const last = spl.transferChecked(connection, payer, from.address, mint, to.address, alice, 1n, 6);
 for await (const change of changes) {
-  check('kit: account notification', Buffer.from(change.value.data[0], 'base64').readBigUInt64LE(64) === 250_011n);
+  check('kit: account notification', Buffer.from(change.value.data[0], 'base64').readBigUInt64LE(64) === 250_016n);
   break;
 }
 await last;

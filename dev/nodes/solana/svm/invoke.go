@@ -45,7 +45,7 @@ func (x *execution) current() *invocation { return x.stack[len(x.stack)-1] }
 // need fails when the running instruction has fewer accounts.
 func (x *execution) need(accounts int) error {
 	if len(x.current().accounts) < accounts {
-		return fail("NotEnoughAccountKeys")
+		return fail("MissingAccount")
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func (d *draw) systemStep(payer solana.PublicKey) []solana.Instruction {
 func (d *draw) seededStep(payer solana.PublicKey) []solana.Instruction {
 	marked := solana.PublicKey(pack(make([]byte, 11), programDerivedMarker))
 	base, owner := d.person(), pick(d, solana.SystemProgramID, solana.SystemProgramID, solana.SystemProgramID, d.person(), marked)
-	seed := pick(d, "vault", "vault", fmt.Sprint(d.rnd.IntN(40)), string(bytes.Repeat([]byte("s"), 33)))
+	seed := pick(d, "vault", "vault", fmt.Sprint(d.rnd.IntN(40)), string(bytes.Repeat([]byte("s"), 33)), "no \xff text")
 	address, err := withSeed(base, seed, owner)
 	if err != nil || d.one(10) {
 		address = d.fresh()
@@ -148,4 +148,30 @@ func (d *draw) seededStep(payer solana.PublicKey) []solana.Instruction {
 	default:
 		return []solana.Instruction{system(pack(transferWithSeed, d.amount(), text, owner), writes(address), who, writes(d.person()))}
 	}
+}
+
+// prefundedStep opens accounts that may have lamports already.
+func (d *draw) prefundedStep(payer solana.PublicKey) []solana.Instruction {
+	key, lamports := d.fresh(), pick(d, 0, MinimumBalance(9), d.rnd.Uint64N(3_000_000))
+	accounts := []*solana.AccountMeta{pick(d, signsWrite(key), signsWrite(key), signs(key), writes(d.person())), pick(d, signsWrite(payer), writes(d.person()))}
+	list := []solana.Instruction{system(pack(createPrefunded, lamports, d.rnd.Uint64N(10), d.person()), accounts[:1+d.rnd.IntN(2)]...)}
+	if d.one(2) {
+		list = append([]solana.Instruction{pay(payer, key, MinimumBalance(9))}, list...)
+	}
+	return list
+}
+
+// shortStep leaves out accounts that an instruction of System's needs.
+func (d *draw) shortStep(payer solana.PublicKey) []solana.Instruction {
+	steps := []func(solana.PublicKey) []solana.Instruction{d.nonceStep, d.lamportStep, d.systemStep, d.seededStep, d.prefundedStep}
+	list := pick(d, steps...)(payer)
+	for i, in := range list {
+		data, err := in.Data()
+		if err != nil || in.ProgramID() != solana.SystemProgramID {
+			continue
+		}
+		accounts := in.Accounts()
+		list[i] = instruction(in.ProgramID(), data, accounts[:d.rnd.IntN(len(accounts)+1)]...)
+	}
+	return list
 }

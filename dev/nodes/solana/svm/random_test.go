@@ -182,6 +182,8 @@ func (d *draw) step(payer solana.PublicKey) (string, []solana.Instruction) {
 		{2, "lamports", d.lamportStep},
 		{2, "system", d.systemStep},
 		{1, "seeded", d.seededStep},
+		{1, "prefunded", d.prefundedStep},
+		{1, "short", d.shortStep},
 	}
 	total := 0
 	for _, k := range kinds {

@@ -2,6 +2,7 @@ package svm
 
 import (
 	"crypto/sha256"
+	"unicode/utf8"
 
 	"github.com/gagliardetto/solana-go"
 )
@@ -21,6 +22,7 @@ const (
 	assignWithSeed         = 10
 	transferWithSeed       = 11
 	upgradeNonceAccount    = 12
+	createPrefunded        = 13 // SIMD-0312
 )
 
 // System's own error numbers.
@@ -72,6 +74,15 @@ func (a *arguments) number() uint64 {
 	return le.Uint64(b)
 }
 
+// text reads a string, which must be UTF-8.
+func (a *arguments) text() string {
+	b := a.take(a.number())
+	if !utf8.Valid(b) {
+		a.bad, a.data = true, nil
+	}
+	return string(b)
+}
+
 func (a *arguments) key() (k solana.PublicKey) {
 	copy(k[:], a.take(solana.PublicKeyLength))
 	return k
@@ -110,10 +121,17 @@ func (x *execution) system(data []byte) error {
 	case createAccountWithSeed, allocateWithSeed, assignWithSeed:
 		return x.systemSeeded(kind, in)
 	case transferWithSeed:
-		lamports, seed, owner := in.number(), in.take(in.number()), in.key()
+		lamports, seed, owner := in.number(), in.text(), in.key()
 		return x.with(in, 3, func() error { return x.transferSeeded(lamports, seed, owner) })
 	case upgradeNonceAccount:
 		return x.with(in, 1, x.upgradeNonce)
+	case createPrefunded:
+		lamports, space, owner := in.number(), in.number(), in.key()
+		accounts := 1
+		if lamports > 0 {
+			accounts = 2
+		}
+		return x.with(in, accounts, func() error { return x.createPrefunded(lamports, space, owner) })
 	}
 	return errBadData()
 }
@@ -153,7 +171,7 @@ func (x *execution) signedFor(key solana.PublicKey, from *seeded) bool {
 }
 
 func (x *execution) systemSeeded(kind uint32, in *arguments) error {
-	from := &seeded{base: in.key(), text: string(in.take(in.number()))}
+	from := &seeded{base: in.key(), text: in.text()}
 	var lamports, space uint64
 	if kind == createAccountWithSeed {
 		lamports = in.number()
@@ -222,6 +240,18 @@ func (x *execution) create(from *seeded, lamports, space uint64, owner solana.Pu
 	return x.transfer(0, 1, lamports)
 }
 
+// createPrefunded makes an account at place 0, which may have lamports already. What it gets besides is paid from place 1.
+func (x *execution) createPrefunded(lamports, space uint64, owner solana.PublicKey) error {
+	to := x.account(0)
+	if err := x.allocate(to, nil, space); err != nil {
+		return err
+	}
+	if err := x.assign(to, nil, owner); err != nil || lamports == 0 {
+		return err
+	}
+	return x.transfer(1, 0, lamports)
+}
+
 func (x *execution) allocate(a reference, from *seeded, space uint64) error {
 	if !x.signedFor(a.key, from) {
 		x.log.add("Allocate: 'to' account %s must sign", addressOf(a.key, from))
@@ -279,13 +309,13 @@ func (x *execution) move(from, to int, lamports uint64) error {
 
 // transferSeeded pays from place 0, whose address was derived from the one at
 // place 1, to place 2.
-func (x *execution) transferSeeded(lamports uint64, seed []byte, owner solana.PublicKey) error {
+func (x *execution) transferSeeded(lamports uint64, seed string, owner solana.PublicKey) error {
 	base := x.account(1)
 	if !base.signer {
 		x.log.add("Transfer: 'from' account %s must sign", base.key)
 		return fail("MissingRequiredSignature")
 	}
-	derived, err := withSeed(base.key, string(seed), owner)
+	derived, err := withSeed(base.key, seed, owner)
 	if err != nil {
 		return err
 	}
