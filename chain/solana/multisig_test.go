@@ -198,12 +198,16 @@ func TestPrepareJointRefuses(t *testing.T) {
 func TestJointSigners(t *testing.T) {
 	t.Parallel()
 	_, c, d := committee(t, 3, 3)
-	slices.Reverse(d.Signers)
 	first := jointIn(t, c, d)
-	d.Signers = nil
-	second := jointIn(t, c, d)
-	if !slices.Equal(first.Signers, second.Signers) || !slices.IsSorted(first.Signers) || len(first.Signers) != 3 {
-		t.Errorf("signers %v and %v", first.Signers, second.Signers)
+	reversed := d
+	reversed.Signers = slices.Clone(d.Signers)
+	slices.Reverse(reversed.Signers)
+	unnamed := d
+	unnamed.Signers = nil
+	for _, other := range []chain.JointDraft{reversed, unnamed} {
+		if second := jointIn(t, c, other); !slices.Equal(first.Signers, second.Signers) || !slices.IsSorted(first.Signers) || len(first.Signers) != 3 {
+			t.Errorf("signers %v and %v", first.Signers, second.Signers)
+		}
 	}
 	m, err := readMessage(first.Body)
 	if err != nil {
@@ -338,6 +342,118 @@ func TestPrepareExecutionRefuses(t *testing.T) {
 	}
 }
 
+// Exactly the named owners sign, each once and under its own name.
+func TestSignaturesOfAnExecution(t *testing.T) {
+	t.Parallel()
+	_, c, d := committee(t, 2, 3)
+	j := jointIn(t, c, d)
+	all := signedByAll(t, c, j)
+	third := named("owner 2")
+	raw, err := third.Sign(j.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Signature(j, raw); err == nil || !strings.Contains(err.Error(), "not one of the 2") {
+		t.Errorf("an owner who is not named: %v", err)
+	}
+	for name, q := range map[string]struct {
+		given []chain.OwnerSignature
+		why   string
+	}{
+		"none":                 {nil, "0 of 2 are there"},
+		"one":                  {all[:1], "1 of 2 are there"},
+		"one twice":            {[]chain.OwnerSignature{all[0], all[0]}, "signed twice"},
+		"one twice and all":    {append(slices.Clone(all), all[0]), "signed twice"},
+		"under another's name": {[]chain.OwnerSignature{all[0], {Owner: all[0].Owner, Signature: all[1].Signature}}, "is given as one of"},
+		"of one not named":     {append(slices.Clone(all), chain.OwnerSignature{Owner: third.address(), Signature: raw}), "not one of the 2"},
+	} {
+		_, err := c.PrepareExecution(t.Context(), j, q.given, chain.ExecutionDraft{})
+		wantReason(t, name, err, chain.ReasonForeign)
+		if err != nil && !strings.Contains(err.Error(), q.why) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	slices.Reverse(all)
+	if _, err := c.PrepareExecution(t.Context(), j, all, chain.ExecutionDraft{Payer: d.FeePayer}); err != nil {
+		t.Errorf("in another order: %v", err)
+	}
+}
+
+// silentKey fails the test when it is asked to sign.
+type silentKey struct {
+	testKey
+	t    *testing.T
+	name string
+}
+
+func (k silentKey) Sign(m []byte) ([]byte, error) {
+	k.t.Errorf("%s: the key was used", k.name)
+	return k.testKey.Sign(m)
+}
+
+// Whatever is not the joint transaction is refused before the key is used.
+func TestSignExecutionRefuses(t *testing.T) {
+	t.Parallel()
+	_, c, d := committee(t, 2, 3)
+	j := jointIn(t, c, d)
+	x, err := c.PrepareExecution(t.Context(), j, signedByAll(t, c, j), chain.ExecutionDraft{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := jointIn(t, c, d)
+	for name, edit := range map[string]func(*chain.Execution){
+		"another recipient":     func(x *chain.Execution) { x.Transfer.To = named("mallory").address() },
+		"another amount":        func(x *chain.Execution) { x.Transfer.Amount = money.Must(money.USDT, "11") },
+		"another payer":         func(x *chain.Execution) { x.FeePayer = named("mallory").address() },
+		"another message":       func(x *chain.Execution) { x.Body, x.Payload = other.Body, other.Body },
+		"another payload":       func(x *chain.Execution) { x.Payload = other.Body },
+		"another block":         func(x *chain.Execution) { x.NonceBlock++ },
+		"another value":         func(x *chain.Execution) { x.RefBlock = hashAt(6) },
+		"another nonce account": func(x *chain.Execution) { x.NonceAccount = named("mallory").address() },
+		"an end of life":        func(x *chain.Execution) { x.LastValidHeight = 5 },
+		"a low limit":           func(x *chain.Execution) { x.FeeLimit = lamports(10_000) },
+		"a high limit":          func(x *chain.Execution) { x.FeeLimit = money.Must(money.SOL, "0.02") },
+		"another joint one":     func(x *chain.Execution) { x.Joint = other },
+		"a signature less":      func(x *chain.Execution) { x.Signatures = x.Signatures[:1] },
+	} {
+		bad := x
+		edit(&bad)
+		if signed, err := c.SignExecution(bad, silentKey{named("payer"), t, name}); err == nil {
+			t.Errorf("%s: signed as %s", name, signed.TxID)
+		}
+	}
+	if _, err := c.SignExecution(x, silentKey{named("alice"), t, "another key"}); err == nil {
+		t.Error("signed by another key")
+	}
+	if _, err := c.SignExecution(x, silentKey{named("payer"), t, "two keys"}, named("payer")); err == nil {
+		t.Error("signed by two keys")
+	}
+	if _, err := c.SignExecution(x, brokenKey{named("payer")}); err == nil {
+		t.Error("a signature that does not verify was accepted")
+	}
+	if _, err := c.SignExecution(x, named("payer")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A message that can't be changed while its owners sign has room for what changes meanwhile: its bid and its computation.
+func TestJointIsAmple(t *testing.T) {
+	t.Parallel()
+	s, c, d := committee(t, 2, 3)
+	side, holder := named("side").key(), named("holder").key()
+	s.accounts[side.String()] = holdingAccount(sdk.MustPublicKeyFromBase58(usdt), holder, 1, 1)
+	s.answers["simulateTransaction"] = at(1100, map[string]any{"err": nil, "unitsConsumed": 1_500})
+	d.Transfer.To = side.String()
+	j := jointIn(t, c, d)
+	in, err := c.jointOf(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, p, err := reads(c.unsigned(j), in); err != nil || p.create || p.limit != createUnits || p.price != c.config.Fees.PriceCeiling {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // inHistory puts a transaction into a stub's chain, as the newest of its nonce account.
 func (s *stub) inHistory(id string, slot uint64, failure any, memo string, raw []byte) {
 	list, _ := s.answers["getSignaturesForAddress"].([]any)
@@ -399,7 +515,13 @@ func TestOutcomeNeedsHistory(t *testing.T) {
 	})
 	_, err = c.Outcome(t.Context(), j)
 	wantReason(t, "a short history", err, chain.ReasonUnavailable)
-	s.set(func() { s.answers["getFirstAvailableBlock"] = j.Block.Number })
+	s.set(func() { s.answers["getFirstAvailableBlock"] = 0 })
+	earlier := advancedBy(t, s, c, j) // it made the value that was signed
+	s.set(func() {
+		s.answers["getSignaturesForAddress"] = []any{}
+		s.inHistory(earlier.TxID, j.Block.Number-1, nil, "", earlier.Raw)
+		s.inHistory(advance.TxID, 1110, nil, "", advance.Raw)
+	})
 	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != advance.TxID {
 		t.Errorf("%+v, %v", o, err)
 	}
@@ -426,6 +548,44 @@ func TestOutcomeAsksEveryNode(t *testing.T) {
 	}
 	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded {
 		t.Errorf("by one node: %+v, %v", o, err)
+	}
+	other.set(func() { other.answers["getSignaturesForAddress"] = &rpcError{Code: -32005, Message: "Node is behind"} })
+	if o, err := both.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded {
+		t.Errorf("while another is behind: %+v, %v", o, err)
+	}
+	other.set(func() {
+		other.answers["getSignaturesForAddress"] = []any{}
+		other.inHistory(signed.TxID, 1110, nil, "", []byte("nonsense"))
+	})
+	if o, err := both.Outcome(t.Context(), j); err == nil {
+		t.Errorf("while another talks nonsense: %+v", o)
+	}
+}
+
+// A transaction that named the same value and failed used it all the same.
+func TestOutcomeByAFailure(t *testing.T) {
+	t.Parallel()
+	s, c, j, _ := used(t)
+	s.set(func() { s.accounts[j.NonceAccount] = nonceAccountOf(1, named("payer").key(), hashAt(5)) })
+	d := j.JointDraft
+	d.Signers = []string{named("owner 0").address(), named("owner 2").address()}
+	rival := jointIn(t, c, d)
+	x, err := c.PrepareExecution(t.Context(), rival, signedByAll(t, c, rival), chain.ExecutionDraft{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := c.SignExecution(x, named("payer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set(func() { s.accounts[j.NonceAccount] = nonceAccountOf(1, named("payer").key(), hashAt(6)) })
+	advance := advancedBy(t, s, c, j)
+	s.set(func() {
+		s.inHistory(signed.TxID, 1110, map[string]any{"InstructionError": []any{5, map[string]any{"Custom": 1}}}, "", signed.Raw)
+		s.inHistory(advance.TxID, 1115, nil, "", advance.Raw)
+	})
+	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != signed.TxID {
+		t.Errorf("%+v, %v", o, err)
 	}
 }
 
@@ -513,8 +673,14 @@ func TestMultisigAccount(t *testing.T) {
 	s, _ := harness(t)
 	c := stubbed(t, s)
 	d := openingDraft(t, c, 3, 2)
-	if _, err := c.ParseAddress(d.To); err != nil {
-		t.Errorf("wallets would refuse it: %v", err)
+	for i := range 20 { // half of all derivations are off the curve
+		address, err := c.MultisigAccount(d.From, fmt.Sprint("wallet ", i), *d.Owners)
+		if err == nil {
+			_, err = c.ParseAddress(address)
+		}
+		if err != nil {
+			t.Errorf("wallets would refuse the address of wallet %d: %v", i, err)
+		}
 	}
 	reversed := chain.OwnersChange{Owners: slices.Clone(d.Owners.Owners), Threshold: 2}
 	slices.Reverse(reversed.Owners)
@@ -643,6 +809,11 @@ func TestPreparePaysSeveralOwners(t *testing.T) {
 	}
 	s, d := harness(t)
 	d.To = keyless.String()
-	_, err := stubbed(t, s).Prepare(t.Context(), d)
-	wantReason(t, "an address without a key", err, chain.ReasonAddress)
+	for _, amount := range []string{"USDT", "SOL"} {
+		d.Amount = money.Must(money.Asset(amount), "0.5")
+		_, err := stubbed(t, s).Prepare(t.Context(), d)
+		wantReason(t, amount+" to an address without a key", err, chain.ReasonAddress)
+	}
+	_, err := stubbed(t, s).Balance(t.Context(), keyless.String(), money.USDT)
+	wantReason(t, "the balance of an address without a key", err, chain.ReasonAddress)
 }
