@@ -160,7 +160,7 @@ func (c *Client) Signature(j chain.Joint, signature []byte) (chain.OwnerSignatur
 		return chain.OwnerSignature{}, chain.Errorf(chain.ReasonForeign, "a signature has %d bytes, this one has %d", sdk.SignatureLength, len(signature))
 	}
 	for _, owner := range in.joint.owners {
-		if !owner.Verify(j.Body, sdk.Signature(signature)) {
+		if !verifies(owner, j.Body, signature) {
 			continue
 		}
 		if !slices.Contains(in.joint.signers, owner) {

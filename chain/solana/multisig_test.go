@@ -2,8 +2,11 @@ package solana
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/sha512"
 	"encoding/hex"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -452,6 +455,39 @@ func TestJointIsAmple(t *testing.T) {
 	if _, p, err := reads(c.unsigned(j), in); err != nil || p.create || p.limit != createUnits || p.price != c.config.Fees.PriceCeiling {
 		t.Errorf("%+v, %v", p, err)
 	}
+}
+
+// smallOrder signs as no honest tool does, with the neutral element of the curve for R. Go's standard library accepts that.
+func smallOrder(t testing.TB, k testKey, message []byte) []byte {
+	t.Helper()
+	order, _ := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10)
+	number := func(b []byte) *big.Int {
+		b = slices.Clone(b)
+		slices.Reverse(b) // little-endian
+		return new(big.Int).SetBytes(b)
+	}
+	secret := sha512.Sum512(k.Seed())
+	secret[0] &= 248
+	secret[31] = secret[31]&127 | 64
+	signature := make([]byte, sdk.SignatureLength)
+	signature[0] = 1
+	challenge := sha512.Sum512(slices.Concat(signature[:32], k.PublicKey(), message))
+	s := new(big.Int).Mul(number(challenge[:]), number(secret[:32]))
+	s.Mod(s, order).FillBytes(signature[32:])
+	slices.Reverse(signature[32:])
+	if !ed25519.Verify(k.PublicKey(), message, signature) {
+		t.Fatal("the standard library refuses it too")
+	}
+	return signature
+}
+
+// The network drops a transaction with such a signature without a word, so the proposal would never be executed.
+func TestSignatureIsAsStrictAsTheNetwork(t *testing.T) {
+	t.Parallel()
+	_, c, d := committee(t, 2, 3)
+	j := jointIn(t, c, d)
+	_, err := c.Signature(j, smallOrder(t, named("owner 0"), j.Digest))
+	wantReason(t, "a point of a small order", err, chain.ReasonForeign)
 }
 
 // inHistory puts a transaction into a stub's chain, as the newest of its nonce account.

@@ -5,6 +5,7 @@ import (
 
 	bin "github.com/gagliardetto/binary"
 	sdk "github.com/gagliardetto/solana-go"
+	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519"
 
 	"kivuko/chain"
 )
@@ -106,6 +107,14 @@ func reads(u chain.Unsigned, in intent) (*sdk.Message, plan, error) {
 		return refuse(chain.Errorf(chain.ReasonProtocol, "the prepared bytes refer to a block other than the prepared one"))
 	}
 	return m, p, nil
+}
+
+// strict are the rules by which the network verifies a signature (ed25519-dalek verify_strict). Those of Go's standard library
+// also accept points of a small order, and the network would silently drop such a transaction.
+var strict = &ed25519.Options{Verify: &ed25519.VerifyOptions{CofactorlessVerify: true}}
+
+func verifies(key sdk.PublicKey, message, signature []byte) bool {
+	return ed25519.VerifyWithOptions(key[:], message, signature, strict)
 }
 
 // decodeSigned reads stored bytes, refuses any that would be sent differently or whose signatures do not verify, and returns

@@ -271,7 +271,11 @@ func TestSolanaOpensForTheseOwners(t *testing.T) {
 	d := h.openingOf(t, by, owners, 2)
 	h.Fund(t, d.To, money.Must(money.SOL, "0.001"))
 	h.Fund(t, d.To, money.Must(money.USDC, "3"))
-	signed := h.run(t, d, by.Key)
+	signed := h.offer(t, d, by.Key)
+	if q, err := h.client.Quorum(t.Context(), d.To); err != nil || !q.Moving {
+		t.Errorf("before its block is final: %+v, %v", q, err)
+	}
+	h.Finalise(t)
 	if got := h.verdict(t, signed); got != chain.VerdictSucceeded {
 		t.Fatalf("the verdict is %s", got)
 	}

@@ -54,6 +54,14 @@ func ownersOf(accounts []chaintest.Account) []chain.Owner {
 // run sends what one wallet signs alone, and waits until it is final.
 func (h *sharedHarness) run(t testing.TB, d chain.Draft, key chain.Key) chain.Signed {
 	t.Helper()
+	signed := h.offer(t, d, key)
+	h.Finalise(t)
+	return signed
+}
+
+// offer sends what one wallet signs alone, and makes a block.
+func (h *sharedHarness) offer(t testing.TB, d chain.Draft, key chain.Key) chain.Signed {
+	t.Helper()
 	u, err := h.client.Prepare(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +74,6 @@ func (h *sharedHarness) run(t testing.TB, d chain.Draft, key chain.Key) chain.Si
 		t.Fatalf("broadcast: %+v, %v", b, err)
 	}
 	h.Mine(t, 1)
-	h.Finalise(t)
 	return signed
 }
 

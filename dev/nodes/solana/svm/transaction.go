@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519"
 )
 
 // PacketSize is the most bytes that a transaction may have, Agave's PACKET_DATA_SIZE.
@@ -82,10 +83,13 @@ func (t *Transaction) ID() solana.Signature { return t.Signatures[0] }
 // Keys are the accounts of the transaction.
 func (t *Transaction) Keys() []solana.PublicKey { return t.Message.AccountKeys }
 
+// strict are the rules of Agave's verification (ed25519-dalek verify_strict): no point may be of a small order.
+var strict = &ed25519.Options{Verify: &ed25519.VerifyOptions{CofactorlessVerify: true}}
+
 // SignaturesValid reports whether every key that must sign did.
 func (t *Transaction) SignaturesValid() bool {
 	for i, signature := range t.Signatures {
-		if !signature.Verify(t.Message.AccountKeys[i], t.body) {
+		if !ed25519.VerifyWithOptions(t.Message.AccountKeys[i][:], t.body, signature[:], strict) {
 			return false
 		}
 	}

@@ -2,11 +2,15 @@ package svm
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
+	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/gagliardetto/solana-go"
@@ -85,6 +89,49 @@ func TestSignaturesOfOthersAreNotValid(t *testing.T) {
 	require.Equal(t, Succeeded, r.Outcome, "a simulation need not verify")
 	r = c.machine.Simulate(tx, c.block, c, Simulation{VerifySignatures: true})
 	require.Equal(t, SignatureFailure, r.Err.Kind)
+}
+
+// smallOrder replaces a transaction's signature by one with the neutral element of the curve for R, which Go's standard
+// library accepts.
+func smallOrder(t testing.TB, key solana.PrivateKey, wire []byte) []byte {
+	t.Helper()
+	order, _ := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10)
+	number := func(b []byte) *big.Int {
+		b = slices.Clone(b)
+		slices.Reverse(b) // little-endian
+		return new(big.Int).SetBytes(b)
+	}
+	public, message := key.PublicKey(), wire[1+solana.SignatureLength:]
+	secret := sha512.Sum512(key[:ed25519.SeedSize])
+	secret[0] &= 248
+	secret[31] = secret[31]&127 | 64
+	signature := make([]byte, solana.SignatureLength)
+	signature[0] = 1
+	challenge := sha512.Sum512(slices.Concat(signature[:32], public[:], message))
+	s := new(big.Int).Mul(number(challenge[:]), number(secret[:32]))
+	s.Mod(s, order).FillBytes(signature[32:])
+	slices.Reverse(signature[32:])
+	require.True(t, ed25519.Verify(public[:], message, signature))
+	return slices.Concat([]byte{1}, signature, message)
+}
+
+func TestSignaturesOfASmallOrderAreNotValid(t *testing.T) {
+	c := newChain(t, nil)
+	payer := c.payer("payer")
+	wire := c.sign(payer, c.block.LastBlockhash, false, pay(payer, c.key("to"), 1_000_000))
+	tx, err := Decode(smallOrder(t, c.keys[payer], wire))
+	require.NoError(t, err)
+	require.False(t, tx.SignaturesValid())
+}
+
+func TestConformanceSignatures(t *testing.T) {
+	p := newPair(t)
+	payer := p.payer("payer")
+	p.advance()
+	wire := p.sign(payer, p.block.LastBlockhash, false, pay(payer, p.key("to"), 1_000_000))
+	r := p.both("a point of a small order", smallOrder(t, p.keys[payer], wire))
+	require.Equal(t, SignatureFailure, r.Err.Kind)
+	require.Zero(t, p.differences)
 }
 
 func TestSysvarsAndCalledProgramsAreNotWritten(t *testing.T) {
