@@ -7,6 +7,9 @@
 //
 // Block numbers are slots. A transaction expires by block height, which is smaller, because slots may have no block.
 //
+// An account of several owners is a multisig account of the Token program, which owns token accounts as a wallet does. Its
+// payments live by a nonce account and name the owners who sign them.
+//
 // A wallet address represents its associated token accounts: balances, deposits and payments are theirs. Other token
 // accounts of the same owner are separate accounts with their own addresses.
 package solana
