@@ -42,31 +42,34 @@ func multisigAddress(authority sdk.PublicKey, seed string, q quorum) (sdk.Public
 	return sdk.PublicKey{}, "", chain.Errorf(chain.ReasonAddress, "no address can be derived from %s", authority)
 }
 
-// readOpening checks what an account is opened with.
-func (c *Client) readOpening(authority, seed string, o chain.OwnersChange) (key, base sdk.PublicKey, text string, q quorum, err error) {
-	if base, err = c.wallet(authority); err != nil {
-		return key, base, "", q, chain.Errorf(chain.ReasonAddress, "the authority's %s", err)
+// opening checks what an account is opened with, and by whom.
+func (c *Client) opening(authority, seed string, o chain.OwnersChange) (intent, error) {
+	base, err := c.wallet(authority)
+	if err != nil {
+		return intent{}, chain.Errorf(chain.ReasonAddress, "the authority's %s", err)
 	}
 	if seed == "" {
-		return key, base, "", q, chain.Errorf(chain.ReasonAddress, "an account of several owners needs a seed")
+		return intent{}, chain.Errorf(chain.ReasonAddress, "an account of several owners needs a seed")
 	}
 	if o.Control != nil {
-		return key, base, "", q, chain.Errorf(chain.ReasonUnsupported, "an account of several owners has no second quorum on Solana")
+		return intent{}, chain.Errorf(chain.ReasonUnsupported, "an account of several owners has no second quorum on Solana")
 	}
-	if q, err = quorumFrom(o.Owners, o.Threshold); err != nil {
-		return key, base, "", q, chain.Errorf(chain.ReasonUnsupported, "the account can't be opened, because it %s", err)
+	q, err := quorumFrom(o.Owners, o.Threshold)
+	if err != nil {
+		return intent{}, chain.Errorf(chain.ReasonUnsupported, "the account can't be opened, because it %s", err)
 	}
-	key, text, err = multisigAddress(base, seed, q)
-	return key, base, text, q, err
+	in := intent{from: base, payer: base, opens: &opening{quorum: q}}
+	in.to, in.seed, err = multisigAddress(base, seed, q)
+	return in, err
 }
 
 // MultisigAccount implements chain.Opener.
 func (c *Client) MultisigAccount(authority, seed string, o chain.OwnersChange) (string, error) {
-	key, _, _, _, err := c.readOpening(authority, seed, o)
+	in, err := c.opening(authority, seed, o)
 	if err != nil {
 		return "", err
 	}
-	return key.String(), nil
+	return in.to.String(), nil
 }
 
 // MultisigRent implements chain.Opener.
@@ -77,18 +80,18 @@ func (c *Client) MultisigRent(ctx context.Context) (money.Amount, error) {
 
 // openingOf checks a transaction that opens an account.
 func (c *Client) openingOf(u chain.Unsigned) (intent, error) {
-	key, base, text, q, err := c.readOpening(u.Transfer.From, u.Seed, *u.Owners)
+	in, err := c.opening(u.Transfer.From, u.Seed, *u.Owners)
 	if err != nil {
-		return intent{}, err
+		return in, err
 	}
-	if u.Transfer.To != key.String() {
-		return intent{}, chain.Errorf(chain.ReasonAddress, "%q is not the account that %s opens for these owners under that seed", quote(u.Transfer.To), base)
+	if u.Transfer.To != in.to.String() {
+		return in, chain.Errorf(chain.ReasonAddress, "%q is not the account that %s opens for these owners under that seed", quote(u.Transfer.To), in.from)
 	}
 	n := u.Transfer.Amount.Units()
 	if u.FeePayer != "" || u.Step != "" || u.Transfer.Amount.Asset() != money.SOL || n.Sign() <= 0 || n.BitLen() > maxAmountBits {
-		return intent{}, chain.Errorf(chain.ReasonUnsupported, "an account of several owners is paid for in SOL, by its authority")
+		return in, chain.Errorf(chain.ReasonUnsupported, "an account of several owners is paid for in SOL, by its authority")
 	}
-	in := intent{from: base, to: key, payer: base, amount: u.Transfer.Amount, units: n.Uint64(), seed: text, opens: &opening{quorum: q}}
+	in.amount, in.units = u.Transfer.Amount, n.Uint64()
 	for _, asset := range money.Assets() {
 		if mint, ours := c.mints[asset]; ours {
 			in.opens.mints = append(in.opens.mints, mint)

@@ -1,0 +1,211 @@
+package solana
+
+import (
+	"encoding/hex"
+	"slices"
+	"testing"
+
+	sdk "github.com/gagliardetto/solana-go"
+
+	"kivuko/chain"
+)
+
+// inHistory puts a transaction into a stub's chain, as the newest of its nonce account.
+func (s *stub) inHistory(id string, slot uint64, failure any, memo string, raw []byte) {
+	list, _ := s.answers["getSignaturesForAddress"].([]any)
+	s.answers["getSignaturesForAddress"] = append([]any{map[string]any{"signature": id, "slot": slot, "err": failure, "memo": memo}}, list...)
+	s.transactions[id] = raw
+}
+
+// used is a stub network on which the nonce of a signed joint transaction has another value, and its signed execution.
+func used(t *testing.T) (*stub, *Client, chain.Joint, chain.Signed) {
+	t.Helper()
+	s, c, d := committee(t, 2, 3)
+	s.transactions = map[string][]byte{}
+	j := jointIn(t, c, d)
+	x, err := c.PrepareExecution(t.Context(), j, signedByAll(t, c, j), chain.ExecutionDraft{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := c.SignExecution(x, named("payer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set(func() {
+		s.accounts[d.NonceAccount] = nonceAccountOf(1, named("payer").key(), hashAt(6))
+		s.answers["getSignaturesForAddress"] = []any{}
+	})
+	return s, c, j, signed
+}
+
+// advancedBy is a transaction of the fee payer that advances the nonce account.
+func advancedBy(t *testing.T, s *stub, c *Client, j chain.Joint) chain.Signed {
+	t.Helper()
+	u, err := c.Prepare(t.Context(), chain.Draft{Transfer: chain.Transfer{From: j.FeePayer, To: j.NonceAccount, Amount: lamports(1)}, Step: chain.NonceAdvance})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := c.Sign(u, named("payer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+// A node that keeps too little history, or has none of the transactions that changed the nonce, proves nothing.
+func TestOutcomeNeedsHistory(t *testing.T) {
+	t.Parallel()
+	s, c, j, signed := used(t)
+	_, err := c.Outcome(t.Context(), j)
+	wantReason(t, "no history", err, chain.ReasonUnavailable)
+	advance := advancedBy(t, s, c, j)
+	s.set(func() {
+		s.inHistory(advance.TxID, 1110, map[string]any{"InstructionError": []any{0, "x"}}, "", advance.Raw)
+	})
+	_, err = c.Outcome(t.Context(), j)
+	wantReason(t, "an advance that failed", err, chain.ReasonUnavailable)
+	s.set(func() {
+		s.answers["getSignaturesForAddress"] = []any{}
+		s.inHistory(advance.TxID, 1110, nil, "", advance.Raw)
+		s.answers["getFirstAvailableBlock"] = j.Block.Number + 1
+	})
+	_, err = c.Outcome(t.Context(), j)
+	wantReason(t, "a short history", err, chain.ReasonUnavailable)
+	s.set(func() { s.answers["getFirstAvailableBlock"] = 0 })
+	earlier := advancedBy(t, s, c, j) // it made the value that was signed
+	s.set(func() {
+		s.answers["getSignaturesForAddress"] = []any{}
+		s.inHistory(earlier.TxID, j.Block.Number-1, nil, "", earlier.Raw)
+		s.inHistory(advance.TxID, 1110, nil, "", advance.Raw)
+	})
+	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != advance.TxID {
+		t.Errorf("%+v, %v", o, err)
+	}
+	s.set(func() { s.inHistory(signed.TxID, 1109, nil, "", flipped(signed.Raw, 80)) })
+	if o, err := c.Outcome(t.Context(), j); err == nil {
+		t.Errorf("bytes of another signature: %+v", o)
+	}
+}
+
+// That another transaction took the place is true only if no node has the message itself.
+func TestOutcomeAsksEveryNode(t *testing.T) {
+	t.Parallel()
+	s, c, j, signed := used(t)
+	advance := advancedBy(t, s, c, j)
+	other := newStub()
+	other.accounts, other.transactions = s.accounts, map[string][]byte{}
+	other.answers["getSignaturesForAddress"] = []any{}
+	both := stubbed(t, s, other)
+	s.set(func() { s.inHistory(advance.TxID, 1120, nil, "", advance.Raw) })
+	other.set(func() { other.inHistory(signed.TxID, 1110, nil, "", signed.Raw) })
+	// The stubs' transactions move nothing, so this one can't have been executed rightly.
+	if o, err := both.Outcome(t.Context(), j); o.TxID != signed.TxID || chain.ReasonOf(err) != chain.ReasonProtocol {
+		t.Errorf("a node has it, and it is %+v, %v", o, err)
+	}
+	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded {
+		t.Errorf("by one node: %+v, %v", o, err)
+	}
+	other.set(func() { other.answers["getSignaturesForAddress"] = &rpcError{Code: -32005, Message: "Node is behind"} })
+	if o, err := both.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded {
+		t.Errorf("while another is behind: %+v, %v", o, err)
+	}
+	other.set(func() {
+		other.answers["getSignaturesForAddress"] = []any{}
+		other.inHistory(signed.TxID, 1110, nil, "", []byte("nonsense"))
+	})
+	if o, err := both.Outcome(t.Context(), j); err == nil {
+		t.Errorf("while another talks nonsense: %+v", o)
+	}
+}
+
+// A transaction that named the same value and failed used it all the same.
+func TestOutcomeByAFailure(t *testing.T) {
+	t.Parallel()
+	s, c, j, _ := used(t)
+	s.set(func() { s.accounts[j.NonceAccount] = nonceAccountOf(1, named("payer").key(), hashAt(5)) })
+	d := j.JointDraft
+	d.Signers = []string{named("owner 0").address(), named("owner 2").address()}
+	rival := jointIn(t, c, d)
+	x, err := c.PrepareExecution(t.Context(), rival, signedByAll(t, c, rival), chain.ExecutionDraft{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := c.SignExecution(x, named("payer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set(func() { s.accounts[j.NonceAccount] = nonceAccountOf(1, named("payer").key(), hashAt(6)) })
+	advance := advancedBy(t, s, c, j)
+	s.set(func() {
+		s.inHistory(signed.TxID, 1110, map[string]any{"InstructionError": []any{5, map[string]any{"Custom": 1}}}, "", signed.Raw)
+		s.inHistory(advance.TxID, 1115, nil, "", advance.Raw)
+	})
+	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != signed.TxID {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// Strangers who name the nonce account can't hide a transaction that has the message's memo, and make no outcome of their own.
+func TestOutcomeAmongMany(t *testing.T) {
+	t.Parallel()
+	s, c, j, signed := used(t)
+	stranger := advancedBy(t, s, c, j)
+	tx, err := sdk.TransactionFromBytes(stranger.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx.Message.Instructions = tx.Message.Instructions[:1] // it advances nothing
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []any{}
+	for i := range maxInspected + 1 {
+		id := sdk.Signature{byte(i), byte(i >> 8), 1}
+		tx.Signatures = []sdk.Signature{id}
+		one := append(append([]byte{1}, id[:]...), raw[1+sdk.SignatureLength:]...)
+		list = append(list, map[string]any{"signature": id.String(), "slot": 1115, "err": nil, "memo": nil})
+		s.transactions[id.String()] = one
+	}
+	newer := sdk.Signature{9, 9, 9}
+	s.transactions[newer.String()] = []byte{0x81, 1, 2}
+	s.set(func() { s.answers["getSignaturesForAddress"] = slices.Clone(list) })
+	_, err = c.Outcome(t.Context(), j)
+	wantReason(t, "strangers", err, chain.ReasonUnavailable)
+	in, err := c.jointOf(j.JointDraft)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, p, err := reads(c.unsigned(j), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set(func() {
+		s.answers["getSignaturesForAddress"] = append([]any{map[string]any{"signature": newer.String(), "slot": 1115, "memo": ""}}, list[:5]...)
+		s.inHistory(stranger.TxID, 1110, nil, "", stranger.Raw)
+	})
+	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != stranger.TxID {
+		t.Errorf("%+v, %v", o, err)
+	}
+	use := nonceUse{}
+	s.set(func() {
+		s.answers["getSignaturesForAddress"] = slices.Clone(list)
+		s.inHistory(signed.TxID, 1110, nil, "[32] "+hex.EncodeToString(p.unique[:]), signed.Raw)
+	})
+	if use, err = usedBy(t.Context(), c.nodes.Nodes()[0], j, p, finalized, 0); err != nil || !use.ours || use.id != signed.TxID {
+		t.Errorf("%+v, %v", use, err)
+	}
+}
+
+// A lower ceiling of the configuration makes no joint transaction undecidable, and ends the signing of dear ones.
+func TestOutcomeWithoutTheFee(t *testing.T) {
+	t.Parallel()
+	s, c, d := committee(t, 2, 3)
+	j := jointIn(t, c, d)
+	cheap := stubbed(t, s)
+	cheap.config.Fees.PriceCeiling = 5
+	wantReason(t, "a check", cheap.CheckJoint(j), chain.ReasonFeeTooHigh)
+	if o, err := cheap.Outcome(t.Context(), j); err != nil || o.State != chain.JointOpen {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
