@@ -88,10 +88,12 @@ func (c *Client) executable(ctx context.Context, n *node, j chain.Joint, in inte
 	if err != nil {
 		return none, err
 	}
-	if _, err := simulateSigned(ctx, n, signatures, j.Body, ref.slot); err != nil {
+	limit, err := c.feeLimit(ctx, n, p, s, r, j.Body, ref.slot) // says what the fee payer lacks, as a simulation would not
+	if err != nil {
 		return none, err
 	}
-	return c.feeLimit(ctx, n, p, s, r, j.Body, ref.slot)
+	_, err = simulateSigned(ctx, n, signatures, j.Body, ref.slot)
+	return limit, err
 }
 
 // SignExecution implements chain.Multisig, with the key of the fee payer.
