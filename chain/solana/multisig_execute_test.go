@@ -221,7 +221,7 @@ func smallOrder(t testing.TB, k testKey, message []byte) []byte {
 	return signature
 }
 
-// The network drops a transaction with such a signature without a word, so the proposal would never be executed.
+// The network silently drops a transaction with such a signature, so the proposal would never be executed.
 func TestSignatureIsAsStrictAsTheNetwork(t *testing.T) {
 	t.Parallel()
 	_, c, d := committee(t, 2, 3)
