@@ -142,8 +142,12 @@ func TestPrepareNeedsTheOwnKey(t *testing.T) {
 	own := &core.Key{Address: mustParse(t, alice).full(), Weight: 2}
 	other := &core.Key{Address: mustParse(t, owners[0].Address).full(), Weight: 1}
 	params := &core.ChainParameters{ChainParameter: []*core.ChainParameters_ChainParameter{
-		{Key: "getEnergyFee", Value: 100}, {Key: "getTransactionFee", Value: 1000}, {Key: "getCreateNewAccountFeeInSystemContract", Value: 1_000_000},
-		{Key: "getCreateAccountFee", Value: 100_000}, {Key: "getMultiSignFee", Value: 1_000_000}, {Key: "getUpdateAccountPermissionFee", Value: 100_000_000},
+		{Key: "getEnergyFee", Value: 100},
+		{Key: "getTransactionFee", Value: 1000},
+		{Key: "getCreateNewAccountFeeInSystemContract", Value: 1_000_000},
+		{Key: "getCreateAccountFee", Value: 100_000},
+		{Key: "getMultiSignFee", Value: 1_000_000},
+		{Key: "getUpdateAccountPermissionFee", Value: 100_000_000},
 	}}
 	for name, q := range map[string]struct {
 		permission *core.Permission

@@ -98,8 +98,11 @@ func (f *eventFilter) readNumbers(q url.Values) error {
 		name string
 		into *int64
 	}{
-		{"limit", &limit}, {"fingerprint", &offset}, {"block_number", &block},
-		{"min_block_timestamp", &f.since}, {"max_block_timestamp", &f.until},
+		{"limit", &limit},
+		{"fingerprint", &offset},
+		{"block_number", &block},
+		{"min_block_timestamp", &f.since},
+		{"max_block_timestamp", &f.until},
 	} {
 		text := q.Get(field.name)
 		if text == "" {
