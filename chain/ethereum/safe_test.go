@@ -184,6 +184,7 @@ func TestCheckJointRefuses(t *testing.T) {
 			}
 			j.Body, j.Digest, j.ID = body, hash.Bytes(), hash.Hex()
 		},
+		"bytes of another":       func(j *chain.Joint) { j.Body = append(bytes.Clone(j.Body), ' ') },
 		"an expiry":              func(j *chain.Joint) { j.ExpiresAt = j.ExpiresAt.AddDate(1, 0, 0) },
 		"a fee of the account":   func(j *chain.Joint) { j.FeeLimit = money.Must(money.ETH, "1") },
 		"a permission":           func(j *chain.Joint) { j.Quorum.Permission = 2 },
