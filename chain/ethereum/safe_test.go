@@ -118,6 +118,37 @@ func TestSignaturesAreJoinedByOwner(t *testing.T) {
 	}
 }
 
+// TestEnoughSignatures: the contract would refuse these too; here the error says why.
+func TestEnoughSignatures(t *testing.T) {
+	t.Parallel()
+	c := driver(t, newStub(t))
+	j, keys := proposal(t, c, money.Must(money.USDT, "5"))
+	var all []chain.OwnerSignature
+	for _, k := range keys {
+		one, err := c.Signature(j, sign(t, k, j.Digest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	if err := c.verified(j, all); err != nil {
+		t.Error(err)
+	}
+	wantReason(t, c.verified(j, []chain.OwnerSignature{all[0], all[1], all[0]}), chain.ReasonForeign, "signed twice")
+	wantReason(t, c.verified(j, []chain.OwnerSignature{{Owner: all[1].Owner, Signature: all[0].Signature}}), chain.ReasonForeign, "under the name")
+	now := safeState{owners: []common.Address{keys[0].address(), keys[2].address(), bob}, threshold: 2, nonce: 7}
+	got, err := now.accepted(safeAt, 7, all)
+	if err != nil || len(got) != 2 || slices.ContainsFunc(got, func(s chain.OwnerSignature) bool { return s.Owner == all[1].Owner }) {
+		t.Errorf("of the signatures of one former and two present owners, %+v are used: %v", got, err)
+	}
+	_, err = now.accepted(safeAt, 7, all[:2])
+	wantReason(t, err, chain.ReasonForeign, "1 of 2 are of present owners")
+	_, err = now.accepted(safeAt, 8, all)
+	wantReason(t, err, chain.ReasonReverts, "waits")
+	_, err = now.accepted(safeAt, 6, all)
+	wantReason(t, err, chain.ReasonForeign, "is used")
+}
+
 // TestTypedData checks what an owner's tool gets.
 func TestTypedData(t *testing.T) {
 	t.Parallel()

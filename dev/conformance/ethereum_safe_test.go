@@ -80,6 +80,14 @@ func TestEthereumSafeEther(t *testing.T) {
 	if got := h.listed(t); len(got) != 0 {
 		t.Errorf("the setup of %s invents a payment: %+v", made, got)
 	}
+	bare := common.HexToAddress(h.strange(t, h.contract(t, "Safe"), nil))
+	expect("a proxy is set up with code that invents a payment", h.mined(t, owner, bare, nil, setupWith(t, owner, invents, common.Address{})).TxHash.Hex())
+	singleton := common.BytesToHash(h.contract(t, "Safe").Bytes())
+	poses := h.program(t, []byte{opPush32}, singleton[:], []byte{opPush0, opSstore, opPush32}, value[:], []byte{opPush0, opMstore, opPush32}, sender[:],
+		[]byte{opPush32}, received[:], []byte{opPush1, 32, opPush0, opLog2})
+	for range 2 { // the second time it has a Safe's singleton in its storage
+		expect("a contract poses as a Safe", h.mined(t, owner, poses, nil, nil).TxHash.Hex())
+	}
 	// The fees are all that its owner paid besides; the Safes hold what the list says.
 	h.Finalise(t)
 	for account, want := range map[string]string{from.Hex(): "1.5", to.Hex(): "0.5", wallet.Address: "0.25"} {
