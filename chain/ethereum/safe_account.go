@@ -100,7 +100,7 @@ func readSafe(ctx context.Context, conn *rpc.Client, account common.Address, b c
 		return safeState{}, err
 	}
 	threshold := values[slotThreshold].Big()
-	s := safeState{threshold: uint32(threshold.Uint64()), nonce: values[slotNonce].Big().Uint64()} //nolint:gosec // G115: checked below
+	s := safeState{threshold: uint32(threshold.Uint64()), nonce: values[slotNonce].Big().Uint64()}
 	if s.owners, err = ownersOf(ctx, conn, account, b); err != nil {
 		return safeState{}, err
 	}

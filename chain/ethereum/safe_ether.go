@@ -155,7 +155,7 @@ func (c *Client) explain(
 }
 
 func (e safeEvent) movement(t transaction, from, to common.Address, amount money.Amount) chain.Movement {
-	return chain.Movement{TxID: t.Hash.Hex(), Index: uint32(e.index), From: from.Hex(), To: to.Hex(), Amount: amount} //nolint:gosec // G115: an index
+	return chain.Movement{TxID: t.Hash.Hex(), Index: uint32(e.index), From: from.Hex(), To: to.Hex(), Amount: amount}
 }
 
 // receivedBy lists the ether that a Safe reports to have received, without what is known already: that of the transaction

@@ -182,6 +182,6 @@ func withEther(
 			"the receipt of execution %s has not its event: its block is being replaced", event.TxHash)
 	}
 	return append(moved, chain.Movement{
-		TxID: event.TxHash.Hex(), Index: uint32(at), From: j.Transfer.From, To: j.Transfer.To, Amount: j.Transfer.Amount, //nolint:gosec // G115: an index
+		TxID: event.TxHash.Hex(), Index: uint32(at), From: j.Transfer.From, To: j.Transfer.To, Amount: j.Transfer.Amount,
 	}), nil
 }

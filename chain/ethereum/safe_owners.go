@@ -56,7 +56,7 @@ func ownerSteps(from chain.Quorum, to chain.OwnersChange) ([]ownerStep, error) {
 	gone := slices.DeleteFunc(slices.Clone(before), func(a common.Address) bool { return slices.Contains(after, a) })
 	come := slices.DeleteFunc(slices.Clone(after), func(a common.Address) bool { return slices.Contains(before, a) })
 	var steps []ownerStep
-	count, threshold := uint32(len(before)), from.Threshold //nolint:gosec // G115: few
+	count, threshold := uint32(len(before)), from.Threshold
 	for ; len(gone) > 0 && len(come) > 0; gone, come = gone[1:], come[1:] {
 		steps = append(steps, ownerStep{old: gone[0], new: come[0]})
 	}

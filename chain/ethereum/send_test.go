@@ -114,7 +114,10 @@ func (*stub) token(functions map[string][]byte) answer {
 func codeOf(account common.Address, code hexutil.Bytes) answer {
 	return func(params []json.RawMessage) (any, *rpcError) {
 		var of common.Address
-		if err := json.Unmarshal(params[0], &of); err != nil || of != account {
+		if err := json.Unmarshal(params[0], &of); err != nil {
+			return nil, &rpcError{Message: err.Error()}
+		}
+		if of != account {
 			return hexutil.Bytes{}, nil
 		}
 		return code, nil

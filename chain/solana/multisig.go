@@ -156,9 +156,9 @@ func (c *Client) Quorum(ctx context.Context, address string) (chain.Quorum, erro
 		if err != nil {
 			return chain.Quorum{}, chain.Errorf(chain.ReasonForeign, "the account %s %s", key, err)
 		}
-		before, err := final.accounts[key].shared()
+		before, unsettled := final.accounts[key].shared()
 		q := now.public()
-		q.Head, q.Moving = head, err != nil || !before.equal(now)
+		q.Head, q.Moving = head, unsettled != nil || !before.equal(now)
 		return q, nil
 	})
 }

@@ -39,7 +39,7 @@ func used(t *testing.T) (*stub, *Client, chain.Joint, chain.Signed) {
 }
 
 // advancedBy is a transaction of the fee payer that advances the nonce account.
-func advancedBy(t *testing.T, s *stub, c *Client, j chain.Joint) chain.Signed {
+func advancedBy(t *testing.T, c *Client, j chain.Joint) chain.Signed {
 	t.Helper()
 	u, err := c.Prepare(t.Context(), chain.Draft{Transfer: chain.Transfer{From: j.FeePayer, To: j.NonceAccount, Amount: lamports(1)}, Step: chain.NonceAdvance})
 	if err != nil {
@@ -58,7 +58,7 @@ func TestOutcomeNeedsHistory(t *testing.T) {
 	s, c, j, signed := used(t)
 	_, err := c.Outcome(t.Context(), j)
 	wantReason(t, "no history", err, chain.ReasonUnavailable)
-	advance := advancedBy(t, s, c, j)
+	advance := advancedBy(t, c, j)
 	s.set(func() {
 		s.inHistory(advance.TxID, 1110, map[string]any{"InstructionError": []any{0, "x"}}, "", advance.Raw)
 	})
@@ -72,7 +72,7 @@ func TestOutcomeNeedsHistory(t *testing.T) {
 	_, err = c.Outcome(t.Context(), j)
 	wantReason(t, "a short history", err, chain.ReasonUnavailable)
 	s.set(func() { s.answers["getFirstAvailableBlock"] = 0 })
-	earlier := advancedBy(t, s, c, j) // it made the value that was signed
+	earlier := advancedBy(t, c, j) // it made the value that was signed
 	s.set(func() {
 		s.answers["getSignaturesForAddress"] = []any{}
 		s.inHistory(earlier.TxID, j.Block.Number-1, nil, "", earlier.Raw)
@@ -91,7 +91,7 @@ func TestOutcomeNeedsHistory(t *testing.T) {
 func TestOutcomeAsksEveryNode(t *testing.T) {
 	t.Parallel()
 	s, c, j, signed := used(t)
-	advance := advancedBy(t, s, c, j)
+	advance := advancedBy(t, c, j)
 	other := newStub()
 	other.accounts, other.transactions = s.accounts, map[string][]byte{}
 	other.answers["getSignaturesForAddress"] = []any{}
@@ -135,7 +135,7 @@ func TestOutcomeByAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.set(func() { s.accounts[j.NonceAccount] = nonceAccountOf(1, named("payer").key(), hashAt(6)) })
-	advance := advancedBy(t, s, c, j)
+	advance := advancedBy(t, c, j)
 	s.set(func() {
 		s.inHistory(signed.TxID, 1110, map[string]any{"InstructionError": []any{5, map[string]any{"Custom": 1}}}, "", signed.Raw)
 		s.inHistory(advance.TxID, 1115, nil, "", advance.Raw)
@@ -149,7 +149,7 @@ func TestOutcomeByAFailure(t *testing.T) {
 func TestOutcomeAmongMany(t *testing.T) {
 	t.Parallel()
 	s, c, j, signed := used(t)
-	stranger := advancedBy(t, s, c, j)
+	stranger := advancedBy(t, c, j)
 	tx, err := sdk.TransactionFromBytes(stranger.Raw)
 	if err != nil {
 		t.Fatal(err)
@@ -187,12 +187,11 @@ func TestOutcomeAmongMany(t *testing.T) {
 	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != stranger.TxID {
 		t.Errorf("%+v, %v", o, err)
 	}
-	use := nonceUse{}
 	s.set(func() {
 		s.answers["getSignaturesForAddress"] = slices.Clone(list)
 		s.inHistory(signed.TxID, 1110, nil, "[32] "+hex.EncodeToString(p.unique[:]), signed.Raw)
 	})
-	if use, err = usedBy(t.Context(), c.nodes.Nodes()[0], j, p, finalized, 0); err != nil || !use.ours || use.id != signed.TxID {
+	if use, err := usedBy(t.Context(), c.nodes.Nodes()[0], j, p, finalized, 0); err != nil || !use.ours || use.id != signed.TxID {
 		t.Errorf("%+v, %v", use, err)
 	}
 }

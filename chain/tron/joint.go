@@ -55,8 +55,8 @@ func (c *Client) Quorum(ctx context.Context, address string) (chain.Quorum, erro
 	if err != nil {
 		return chain.Quorum{}, err
 	}
-	settled, err := quorumOf(final.account)
-	q.Head, q.Moving = chain.Head{Latest: latest.at, Final: final.at}, err != nil || !same(q, settled)
+	settled, unsettled := quorumOf(final.account)
+	q.Head, q.Moving = chain.Head{Latest: latest.at, Final: final.at}, unsettled != nil || !same(q, settled)
 	return q, nil
 }
 

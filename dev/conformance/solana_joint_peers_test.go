@@ -52,7 +52,7 @@ func jointPeer(t *testing.T) func(request, response any) {
 	}
 }
 
-func secretOf(a chaintest.Account) []byte { return a.Key.(ed25519Key).PrivateKey }
+func secretKeyOf(a chaintest.Account) []byte { return a.Key.(ed25519Key).PrivateKey }
 
 // TestSolanaJointWithWeb3 shares the work with the clients that wallets are built of. They read our message as the payment that
 // it is, sign it, and put our signatures into a transaction. We read an account that they open, and carry out what they signed.
@@ -73,7 +73,7 @@ func TestSolanaJointWithWeb3(t *testing.T) {
 	}
 	first := a.prepare(t, a.draft(t, to.Address, "10", a.owners[:2]...))
 	var theirs read
-	ask(map[string]any{"op": "sign", "message": first.Body, "keys": [][]byte{secretOf(a.owners[0]), secretOf(a.owners[1])}}, &theirs)
+	ask(map[string]any{"op": "sign", "message": first.Body, "keys": [][]byte{secretKeyOf(a.owners[0]), secretKeyOf(a.owners[1])}}, &theirs)
 	if theirs.Owner != a.address || theirs.Amount != "10000000" || !slices.Equal(theirs.Signers, first.Signers) ||
 		theirs.Nonce != first.NonceAccount || theirs.Authority != a.payer.Address ||
 		theirs.Destination != solanaATA(t, solanaKey(t, to.Address), solanaKey(t, solananode.USDTAddress)).String() {
@@ -101,7 +101,7 @@ func TestSolanaJointWithWeb3(t *testing.T) {
 		given[s.Owner] = s.Signature
 	}
 	var whole read
-	ask(map[string]any{"op": "complete", "message": second.Body, "signatures": given, "keys": [][]byte{secretOf(a.payer)}}, &whole)
+	ask(map[string]any{"op": "complete", "message": second.Body, "signatures": given, "keys": [][]byte{secretKeyOf(a.payer)}}, &whole)
 	tx, err := sdk.TransactionFromBytes(whole.Transaction)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func (a *jointAccount) webPaysFirst(t *testing.T, ask func(request, response any
 	}
 	latest := a.blockhash(t)
 	ask(map[string]any{
-		"op": "open", "blockhash": latest, "keys": [][]byte{secretOf(a.payer)}, "threshold": 2,
+		"op": "open", "blockhash": latest, "keys": [][]byte{secretKeyOf(a.payer)}, "threshold": 2,
 		"owners": []string{a.owners[0].Address, a.owners[1].Address, a.owners[2].Address},
 	}, &made)
 	if _, err := a.client.Broadcast(t.Context(), made.Transaction); err != nil {
@@ -147,7 +147,7 @@ func (a *jointAccount) webPaysFirst(t *testing.T, ask func(request, response any
 	ask(map[string]any{
 		"op": "pay", "nonce": ours.NonceAccount, "value": ours.RefBlock, "multisig": a.address, "amount": 6_000_000, "mint": mint.String(),
 		"source": solanaATA(t, solanaKey(t, a.address), mint).String(), "destination": solanaATA(t, solanaKey(t, to.Address), mint).String(),
-		"keys": [][]byte{secretOf(a.payer), secretOf(a.owners[0]), secretOf(a.owners[2])},
+		"keys": [][]byte{secretKeyOf(a.payer), secretKeyOf(a.owners[0]), secretKeyOf(a.owners[2])},
 	}, &made)
 	tx, err := sdk.TransactionFromBytes(made.Transaction)
 	if err != nil {

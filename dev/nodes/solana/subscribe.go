@@ -97,13 +97,13 @@ func (c *call) onRoot() (func(*ledger) ([]any, bool), error) {
 	}, nil
 }
 
-// subscriptionOptions reads the options at a place.
-func (c *call) subscriptionOptions(i int) (commitment, accountForm, error) {
+// subscriptionOptions reads the options, which come second.
+func (c *call) subscriptionOptions() (commitment, accountForm, error) {
 	var o struct {
 		reading
 		accountForm
 	}
-	if err := c.options(i, &o); err != nil {
+	if err := c.options(1, &o); err != nil {
 		return "", accountForm{}, err
 	}
 	sure, err := o.sure()
@@ -119,7 +119,7 @@ func (c *call) onAccount() (func(*ledger) ([]any, bool), error) {
 	if err != nil {
 		return nil, err
 	}
-	sure, form, err := c.subscriptionOptions(1)
+	sure, form, err := c.subscriptionOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (c *call) onProgram() (func(*ledger) ([]any, bool), error) {
 	if err != nil {
 		return nil, err
 	}
-	sure, form, err := c.subscriptionOptions(1)
+	sure, form, err := c.subscriptionOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (c *call) onSignature() (func(*ledger) ([]any, bool), error) {
 	if err != nil {
 		return nil, err
 	}
-	sure, _, err := c.subscriptionOptions(1)
+	sure, _, err := c.subscriptionOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (c *call) onLogs() (func(*ledger) ([]any, bool), error) {
 	if err != nil {
 		return nil, err
 	}
-	sure, _, err := c.subscriptionOptions(1)
+	sure, _, err := c.subscriptionOptions()
 	if err != nil {
 		return nil, err
 	}
