@@ -101,6 +101,12 @@ func (q quorum) check() error {
 	return nil
 }
 
+// stoodIn reports whether an account had the quorum.
+func (q quorum) stoodIn(a account) bool {
+	before, err := a.shared()
+	return err == nil && before.equal(q)
+}
+
 func (q quorum) equal(other quorum) bool {
 	return q.threshold == other.threshold && slices.Equal(q.owners, other.owners)
 }
@@ -156,9 +162,8 @@ func (c *Client) Quorum(ctx context.Context, address string) (chain.Quorum, erro
 		if err != nil {
 			return chain.Quorum{}, chain.Errorf(chain.ReasonForeign, "the account %s %s", key, err)
 		}
-		before, unsettled := final.accounts[key].shared()
 		q := now.public()
-		q.Head, q.Moving = head, unsettled != nil || !before.equal(now)
+		q.Head, q.Moving = head, !now.stoodIn(final.accounts[key])
 		return q, nil
 	})
 }

@@ -55,9 +55,14 @@ func (c *Client) Quorum(ctx context.Context, address string) (chain.Quorum, erro
 	if err != nil {
 		return chain.Quorum{}, err
 	}
-	settled, unsettled := quorumOf(final.account)
-	q.Head, q.Moving = chain.Head{Latest: latest.at, Final: final.at}, unsettled != nil || !same(q, settled)
+	q.Head, q.Moving = chain.Head{Latest: latest.at, Final: final.at}, !stoodIn(final.account, q)
 	return q, nil
+}
+
+// stoodIn reports whether an account had a quorum.
+func stoodIn(account *core.Account, q chain.Quorum) bool {
+	before, err := quorumOf(account)
+	return err == nil && same(before, q)
 }
 
 // holder is an account at a block, or at one that came while it was read.
