@@ -23,11 +23,11 @@ func (h *safeHarness) safeOf(t testing.TB, owner chaintest.Account) common.Addre
 }
 
 // runs carries out a transaction of a Safe of one owner, who sends it and needs no other signature (Safe.checkNSignatures).
-func (h *safeHarness) runs(t testing.TB, owner chaintest.Account, account, to common.Address, value money.Amount, data []byte, operation uint8) string {
+func (h *safeHarness) runs(t testing.TB, owner chaintest.Account, account, to common.Address, value money.Amount, operation uint8) string {
 	t.Helper()
 	none, zero := common.Address{}, new(big.Int)
 	signature := append(append(common.LeftPadBytes(common.FromHex(owner.Address), 32), make([]byte, 32)...), 1)
-	return h.mined(t, owner, account, nil, safePack(t, "execTransaction", to, value.Units(), data, operation, zero, zero, zero, none, none, signature)).TxHash.Hex()
+	return h.mined(t, owner, account, nil, safePack(t, "execTransaction", to, value.Units(), []byte(nil), operation, zero, zero, zero, none, none, signature)).TxHash.Hex()
 }
 
 // listed are the movements of ether that the driver lists in the newest block.
@@ -69,13 +69,13 @@ func TestEthereumSafeEther(t *testing.T) {
 	paid := func(from common.Address, to string) chain.Transfer {
 		return chain.Transfer{From: from.Hex(), To: to, Amount: coin}
 	}
-	expect("a Safe pays a wallet", h.runs(t, owner, from, common.HexToAddress(wallet.Address), coin, nil, 0), paid(from, wallet.Address))
-	expect("a Safe pays a Safe", h.runs(t, owner, from, to, coin, nil, 0), paid(from, to.Hex()))
+	expect("a Safe pays a wallet", h.runs(t, owner, from, common.HexToAddress(wallet.Address), coin, 0), paid(from, wallet.Address))
+	expect("a Safe pays a Safe", h.runs(t, owner, from, to, coin, 0), paid(from, to.Hex()))
 	plain := h.mined(t, owner, to, coin.Units(), nil).TxHash.Hex()
 	expect("a wallet pays a Safe", plain, chain.Transfer{From: owner.Address, To: to.Hex(), Amount: coin})
 	expect("a contract invents a payment to itself", h.mined(t, owner, invents, nil, nil).TxHash.Hex())
-	expect("a Safe runs code that invents a payment", h.runs(t, owner, from, invents, nothing, nil, 1))
-	expect("a Safe calls itself without ether", h.runs(t, owner, from, from, nothing, nil, 0))
+	expect("a Safe runs code that invents a payment", h.runs(t, owner, from, invents, nothing, 1))
+	expect("a Safe calls itself without ether", h.runs(t, owner, from, from, nothing, 0))
 	made := h.strange(t, h.contract(t, "Safe"), setupWith(t, owner, invents, h.contract(t, "CompatibilityFallbackHandler")))
 	if got := h.listed(t); len(got) != 0 {
 		t.Errorf("the setup of %s invents a payment: %+v", made, got)
@@ -107,7 +107,7 @@ func TestEthereumSafeL2(t *testing.T) {
 	if q, err := h.client.Quorum(t.Context(), account); err != nil || len(q.Owners) != 1 || q.Owners[0].Address != owner.Address {
 		t.Errorf("the quorum is %+v, %v", q, err)
 	}
-	tx := h.runs(t, owner, common.HexToAddress(account), common.HexToAddress(wallet.Address), coin, nil, 0)
+	tx := h.runs(t, owner, common.HexToAddress(account), common.HexToAddress(wallet.Address), coin, 0)
 	if got := h.listed(t); len(got) != 1 || got[0].TxID != tx || got[0].From != account || got[0].To != wallet.Address || !got[0].Amount.Equal(coin) {
 		t.Errorf("listed %+v", got)
 	}

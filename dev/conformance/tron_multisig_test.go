@@ -276,14 +276,14 @@ func (c *tronCommittee) execute(t *testing.T, j chain.Joint, signatures []chain.
 		t.Fatalf("%+v, %v", r, err)
 	}
 	c.Mine(t, 1)
-	return c.ends(t, j, chain.JointExecuted)
+	return c.ends(t, j)
 }
 
-func (c *tronCommittee) ends(t *testing.T, j chain.Joint, want chain.JointState) chain.JointOutcome {
+func (c *tronCommittee) ends(t *testing.T, j chain.Joint) chain.JointOutcome {
 	t.Helper()
 	c.Finalise(t)
 	o, err := c.client.Outcome(t.Context(), j)
-	if err != nil || o.State != want {
+	if err != nil || o.State != chain.JointExecuted {
 		t.Fatalf("%+v, %v", o, err)
 	}
 	return o
@@ -489,7 +489,7 @@ func TestTronExecutionWaits(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	c.Mine(t, 1)
-	c.ends(t, j, chain.JointExecuted)
+	c.ends(t, j)
 	if _, err := c.client.PrepareExecution(t.Context(), j, signatures, chain.ExecutionDraft{}); chain.ReasonOf(err) != chain.ReasonReverts {
 		t.Errorf("%v", err)
 	}
@@ -543,7 +543,7 @@ func TestTronMultisigWithGotron(t *testing.T) {
 		t.Fatalf("%v, %v", r, err)
 	}
 	c.Mine(t, 1)
-	c.ends(t, ours, chain.JointExecuted)
+	c.ends(t, ours)
 
 	theirs, err := sdk.TransferCtx(t.Context(), c.account, h.NewAccount(t).Address, 5_000_000)
 	if err != nil {
@@ -648,7 +648,7 @@ func TestTronMultisigWithTronweb(t *testing.T) {
 		t.Fatal("tronweb could not send it")
 	}
 	c.Mine(t, 1)
-	c.ends(t, j, chain.JointExecuted)
+	c.ends(t, j)
 
 	// tronweb builds; our owners sign, and we execute.
 	var built signed
