@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -28,8 +28,8 @@ import (
 // execution that it reports in the block is one that the calldata explains and that is a plain call. Foreign code never runs
 // without one of these reports: the contract makes it when the code returns, or undoes all.
 //
-// What can't be proven (batches, relayers, modules, other wallets, a node that has not kept the state) is not found here; the
-// reconciliation of balances finds it.
+// What can't be proven (batches, relayers, modules, other wallets, accounts above maxCandidates, a block whose state no node has
+// kept) is not found here; the reconciliation of balances finds it.
 
 // safeEvent is an event of an account in a block.
 type safeEvent struct {
@@ -57,48 +57,70 @@ func (e safeEvent) received() (sender common.Address, value *big.Int, ok bool) {
 }
 
 // safeEther lists the ether that Safes moved in a block, by the transaction's place in it. known are the movements of the
-// transactions that were found already.
+// transactions that were found already. proven is false if the node can't show which accounts were Safes; another node may.
+//
+// Anyone can fill a block with events that look like a Safe's. So their cost is bounded, in accounts that are looked at and in
+// time: the deposits of others must not wait.
 func (c *Client) safeEther(
 	ctx context.Context, conn *rpc.Client, b *fullBlock, receipts types.Receipts, known [][]chain.Movement,
-) ([][]chain.Movement, error) {
-	out := make([][]chain.Movement, len(receipts))
+) (out [][]chain.Movement, proven bool, err error) {
+	out = make([][]chain.Movement, len(receipts))
 	accounts := candidates(b, receipts)
-	events := eventsOf(receipts, accounts)
-	var proven []common.Address
-	for _, account := range accounts {
-		moved, ok, err := c.explain(ctx, conn, b, account, events[account])
-		if err != nil {
-			return nil, err
+	if len(accounts) == 0 {
+		return out, true, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.config.CallTimeout/2)
+	defer cancel()
+	numbers, err := safesAt(bounded, conn, accounts, b.ParentHash)
+	if err != nil {
+		if unshown(err) || bounded.Err() != nil && ctx.Err() == nil {
+			return out, false, nil
 		}
+		return nil, false, err
+	}
+	events := eventsOf(receipts, accounts)
+	var explained []common.Address
+	for _, account := range accounts {
+		number, safe := numbers[account]
+		if !safe {
+			continue
+		}
+		moved, ok := c.explain(b, account, number, events[account])
 		if !ok {
 			continue
 		}
-		proven = append(proven, account)
+		explained = append(explained, account)
 		for i, m := range moved {
 			out[i] = append(out[i], m...)
 		}
 	}
-	for _, account := range proven {
+	for _, account := range explained {
 		for i, m := range c.receivedBy(account, b, events[account], out, known) {
 			out[i] = append(out[i], m...)
 		}
 	}
-	return out, nil
+	return out, true, nil
 }
+
+// maxCandidates bounds the accounts of a block that are looked at; a block of the main network has some ten Safes that move
+// ether. Those above it are not proven.
+const maxCandidates = 200
 
 // candidates are the accounts that may be Safes that moved ether, in the order of the events that say so.
 func candidates(b *fullBlock, receipts types.Receipts) []common.Address {
 	var all []common.Address
+	seen := map[common.Address]bool{}
 	for tx, r := range receipts {
+		t, direct := readExecution(b.Transactions[tx].Input)
+		pays := direct && t.value.Sign() > 0
 		for i, l := range r.Logs {
 			_, _, received := safeEvent{tx, i, l}.received()
-			sent := len(l.Topics) > 0 && l.Topics[0] == successTopic
-			if sent {
-				t, direct := readExecution(b.Transactions[tx].Input)
-				sent = direct && t.value.Sign() > 0
+			sent := pays && len(l.Topics) > 0 && l.Topics[0] == successTopic
+			if !received && !sent || seen[l.Address] {
+				continue
 			}
-			if (received || sent) && !slices.Contains(all, l.Address) {
-				all = append(all, l.Address)
+			if seen[l.Address], all = true, append(all, l.Address); len(all) == maxCandidates {
+				return all
 			}
 		}
 	}
@@ -107,28 +129,25 @@ func candidates(b *fullBlock, receipts types.Receipts) []common.Address {
 
 // eventsOf are the events of accounts in a block, in order.
 func eventsOf(receipts types.Receipts, accounts []common.Address) map[common.Address][]safeEvent {
-	events := map[common.Address][]safeEvent{}
-	if len(accounts) == 0 {
-		return events
+	events := make(map[common.Address][]safeEvent, len(accounts))
+	for _, account := range accounts {
+		events[account] = nil
 	}
 	for tx, r := range receipts {
 		for i, l := range r.Logs {
-			if slices.Contains(accounts, l.Address) {
-				events[l.Address] = append(events[l.Address], safeEvent{tx, i, l})
+			if of, wanted := events[l.Address]; wanted {
+				events[l.Address] = append(of, safeEvent{tx, i, l})
 			}
 		}
 	}
 	return events
 }
 
-// explain reports whether an account ran Safe's code and nothing else all through a block, and lists the ether that it sent.
+// explain reports whether an account, which was a Safe with this next number before a block, ran Safe's code and nothing else
+// all through it, and lists the ether that it sent.
 func (c *Client) explain(
-	ctx context.Context, conn *rpc.Client, b *fullBlock, account common.Address, events []safeEvent,
-) (map[int][]chain.Movement, bool, error) {
-	number, ok, err := wasSafe(ctx, conn, account, b.ParentHash)
-	if err != nil || !ok {
-		return nil, false, err
-	}
+	b *fullBlock, account common.Address, number uint64, events []safeEvent,
+) (map[int][]chain.Movement, bool) {
 	moved := map[int][]chain.Movement{}
 	for _, e := range events {
 		if len(e.log.Topics) == 0 || !slices.Contains(ranCode, e.log.Topics[0]) {
@@ -139,7 +158,7 @@ func (c *Client) explain(
 		t.nonce = number
 		if !direct || from.To == nil || *from.To != account || t.operation != operationCall ||
 			len(e.log.Topics) != 2 || e.log.Topics[1] != t.hash(c.chainID(), account) {
-			return nil, false, nil
+			return nil, false
 		}
 		number++
 		if e.log.Topics[0] != successTopic || t.value.Sign() == 0 || t.to == account {
@@ -147,11 +166,11 @@ func (c *Client) explain(
 		}
 		amount, err := units(money.ETH, t.value)
 		if err != nil {
-			return nil, false, nil //nolint:nilerr // no such amount exists, so the account is no Safe
+			return nil, false // no such amount exists, so the account is no Safe
 		}
 		moved[e.tx] = append(moved[e.tx], e.movement(from, account, t.to, amount))
 	}
-	return moved, true, nil
+	return moved, true
 }
 
 func (e safeEvent) movement(t transaction, from, to common.Address, amount money.Amount) chain.Movement {
@@ -188,48 +207,76 @@ func (c *Client) receivedBy(
 	return moved
 }
 
-// wasSafe reports whether an account was a proxy of a singleton of Safe 1.4.1 when a block ended, and its next number then.
-func wasSafe(ctx context.Context, conn *rpc.Client, account common.Address, block common.Hash) (number uint64, ok bool, err error) {
-	b := chain.Block{ID: block.Hex()}
-	hash, err := codeHash(ctx, conn, account, b)
-	if err != nil || hash != safeProxyCode {
-		return 0, false, kept(err)
+// safesAt are the accounts that were proxies of a singleton of Safe 1.4.1 when a block ended, each with its next number then.
+// Most that only look like one are left out by their code.
+func safesAt(
+	ctx context.Context, conn *rpc.Client, accounts []common.Address, block common.Hash,
+) (map[common.Address]uint64, error) {
+	pins := []pin{safeSingleton, safeL2Singleton}
+	var places [][]any
+	for _, p := range pins {
+		places = append(places, []any{p.address})
 	}
-	var value common.Hash
-	if err := conn.CallContext(ctx, &value, "eth_getStorageAt", account, slotSingleton, at(b)); err != nil {
-		return 0, false, kept(err)
+	for _, account := range accounts {
+		places = append(places, []any{account})
 	}
-	singleton, err := singletonOf(account, value)
+	codes, err := states[hexutil.Bytes](ctx, conn, block, "eth_getCode", places)
 	if err != nil {
-		return 0, false, nil //nolint:nilerr // another wallet's proxy
+		return nil, err
 	}
-	if hash, err = codeHash(ctx, conn, singleton.address, b); err != nil || hash != singleton.code {
-		return 0, false, kept(err)
-	}
-	number, err = numberOf(ctx, conn, account, b)
-	return number, err == nil, kept(err)
-}
-
-func codeHash(ctx context.Context, conn *rpc.Client, account common.Address, b chain.Block) (common.Hash, error) {
-	var code hexutil.Bytes
-	err := conn.CallContext(ctx, &code, "eth_getCode", account, at(b))
-	return crypto.Keccak256Hash(code), err
-}
-
-// pruned are texts with which nodes say that they have not kept the state of an old block: go-ethereum's, Besu's, Nethermind's
-// and Erigon's.
-var pruned = []string{
-	"missing trie node", "historical state", "state is not available", "world state unavailable", "no state available",
-	"state not available", "pruned",
-}
-
-// kept leaves out the error of a node that has not kept a block's state. It is no failure, because then nothing is proven.
-func kept(err error) error {
-	if e, ok := errors.AsType[rpc.Error](err); ok {
-		text := strings.ToLower(e.Error())
-		if slices.ContainsFunc(pruned, func(sign string) bool { return strings.Contains(text, sign) }) {
-			return nil
+	has := func(i int, code common.Hash) bool { return crypto.Keccak256Hash(codes[i]) == code }
+	var proxies []common.Address
+	places = nil
+	for i, account := range accounts {
+		if has(len(pins)+i, safeProxyCode) {
+			proxies = append(proxies, account)
+			places = append(places, []any{account, slotSingleton}, []any{account, slotNonce})
 		}
 	}
-	return err
+	values, err := states[common.Hash](ctx, conn, block, "eth_getStorageAt", places)
+	if err != nil {
+		return nil, err
+	}
+	numbers := make(map[common.Address]uint64, len(proxies))
+	for i, account := range proxies {
+		runs := slices.IndexFunc(pins, func(p pin) bool { return values[2*i] == common.BytesToHash(p.address.Bytes()) })
+		if runs >= 0 && has(runs, pins[runs].code) {
+			numbers[account] = values[2*i+1].Big().Uint64()
+		}
+	}
+	return numbers, nil
+}
+
+// batchSize is how many queries of state are sent at once. The code of a contract has up to 24 KB.
+const batchSize = 50
+
+// states asks for parts of the state at a block: by one method, with the arguments of each part.
+func states[T any](ctx context.Context, conn *rpc.Client, block common.Hash, method string, places [][]any) ([]T, error) {
+	out := make([]T, len(places))
+	for from := 0; from < len(places); from += batchSize {
+		var batch []rpc.BatchElem
+		for i := from; i < min(from+batchSize, len(places)); i++ {
+			arguments := append(slices.Clone(places[i]), at(chain.Block{ID: block.Hex()}))
+			batch = append(batch, rpc.BatchElem{Method: method, Args: arguments, Result: &out[i]})
+		}
+		if err := conn.BatchCallContext(ctx, batch); err != nil {
+			return nil, err
+		}
+		for _, e := range batch {
+			if e.Error != nil {
+				return nil, e.Error
+			}
+		}
+	}
+	return out, nil
+}
+
+// unshown reports whether a node refuses a query of state, as it will again: it has not kept that of an old block, or takes no
+// batches. A node that is broken or busy will respond later.
+func unshown(err error) bool {
+	if e, ok := errors.AsType[rpc.HTTPError](err); ok {
+		return e.StatusCode/100 == 4 && e.StatusCode != http.StatusTooManyRequests
+	}
+	_, refused := errors.AsType[rpc.Error](err)
+	return refused || errors.Is(err, rpc.ErrMissingBatchResponse)
 }

@@ -52,10 +52,11 @@ func fails(code int, message string) answer {
 type stub struct {
 	URL string
 
-	mu      sync.Mutex
-	methods map[string]answer
-	calls   map[string]int
-	status  int // sent instead of every response, when set
+	mu       sync.Mutex
+	methods  map[string]answer
+	calls    map[string]int
+	requests int // over HTTP
+	status   int // sent instead of every response, when set
 }
 
 // newStub is a node with an empty chain whose newest block is 100 and whose final block is 90.
@@ -122,36 +123,65 @@ func blockAt(number uint64) map[string]any {
 	}
 }
 
-// ServeHTTP answers JSON-RPC.
+// request is a JSON-RPC request.
+type request struct {
+	ID     json.RawMessage
+	Method string
+	Params []json.RawMessage
+}
+
+// ServeHTTP answers JSON-RPC, one request or a batch of them.
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var request struct {
-		ID     json.RawMessage
-		Method string
-		Params []json.RawMessage
-	}
-	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+	var body json.RawMessage
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	batch, one := []request(nil), request{}
+	if json.Unmarshal(body, &batch) != nil {
+		if err := json.Unmarshal(body, &one); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		batch = []request{one}
+	}
 	s.mu.Lock()
-	s.calls[request.Method]++
-	status, take := s.status, s.methods[request.Method]
+	s.requests++
+	s.mu.Unlock()
+	var all []any
+	for _, q := range batch {
+		all = append(all, s.respond(q))
+	}
+	s.mu.Lock()
+	status := s.status
 	s.mu.Unlock()
 	if status != 0 {
 		http.Error(w, "no", status)
 		return
 	}
-	if take == nil {
-		take = fails(-32601, "the method "+request.Method+" does not exist")
+	w.Header().Set("Content-Type", "application/json")
+	var out any = all
+	if one.Method != "" {
+		out = all[0]
 	}
-	out := map[string]any{"jsonrpc": "2.0", "id": request.ID}
-	if result, err := take(request.Params); err != nil {
+	_ = json.NewEncoder(w).Encode(out) // the client went away
+}
+
+func (s *stub) respond(q request) map[string]any {
+	s.mu.Lock()
+	s.calls[q.Method]++
+	take := s.methods[q.Method]
+	s.mu.Unlock()
+	if take == nil {
+		take = fails(-32601, "the method "+q.Method+" does not exist")
+	}
+	out := map[string]any{"jsonrpc": "2.0", "id": q.ID}
+	if result, err := take(q.Params); err != nil {
 		out["error"] = err
 	} else {
 		out["result"] = result
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out) // the client went away
+	return out
 }
 
 // driver is a client of the stubs, in their order.
