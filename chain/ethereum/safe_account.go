@@ -203,8 +203,8 @@ func ownersOf(ctx context.Context, conn *rpc.Client, account common.Address, b c
 // isAll checks that an account's storage holds what was read and nothing else, by its root. An account may have been made with
 // owners or modules that its lists do not show and that its contract accepts all the same: they are in its storage.
 //
-// Hashes that owners have approved on the chain are in it too, and are harmless. The chain's events say which. A node that
-// leaves some out, or invents some, can only make the account be refused.
+// Hashes that owners have approved on the chain are in it too. An approval is as good as a signature, so only those count that
+// their owners' own transactions made. A node that leaves some out, or invents some, can only make the account be refused.
 func (s safeState) isAll(
 	ctx context.Context, conn *rpc.Client, account common.Address, root common.Hash, values map[common.Hash]common.Hash, b chain.Block,
 ) error {
@@ -217,26 +217,80 @@ func (s safeState) isAll(
 	if got, err := storageRoot(entries); err != nil || got == root {
 		return err
 	}
+	approvals, strange, err := approvalsOf(ctx, conn, account, b)
+	if err != nil {
+		return err
+	}
+	for _, approval := range approvals {
+		entries[approval] = common.BigToHash(big.NewInt(1))
+	}
+	if got, err := storageRoot(entries); err != nil || got == root {
+		return err
+	}
+	if strange != "" {
+		return foreignSafe(account, "its storage holds something besides its owners, and %s", strange)
+	}
+	return foreignSafe(account,
+		"its storage holds something besides its owners and %d approvals of theirs: an owner or a module that it does not list",
+		len(approvals))
+}
+
+// maxApprovals bounds the approvals of an account that are inspected.
+const maxApprovals = 200
+
+const approveSignature = "approveHash(bytes32)"
+
+// approvalsOf are the places of a Safe's storage that hold the approvals of owners. strange says which of the approvals that
+// the events report is none: code that the account ran once may have written it, and have made its event. The event of a real one
+// is in a transaction that the owner signed, and that does nothing but approve.
+func approvalsOf(
+	ctx context.Context, conn *rpc.Client, account common.Address, b chain.Block,
+) (places []common.Hash, strange string, err error) {
 	var logs []types.Log
 	query := map[string]any{
 		"address": account, "fromBlock": tagOf(0), "toBlock": tagOf(b.Number),
 		"topics": []common.Hash{crypto.Keccak256Hash([]byte("ApproveHash(bytes32,address)"))},
 	}
 	if err := conn.CallContext(ctx, &logs, "eth_getLogs", query); err != nil {
-		return chain.Wrap(chain.ReasonUnavailable, plain(err),
+		return nil, "", chain.Wrap(chain.ReasonUnavailable, plain(err),
 			"%s stores more than its owners, and the node does not say whether these are approvals", account)
 	}
-	for _, l := range logs {
-		if len(l.Topics) == 3 {
-			ofOwner := entryOf(l.Topics[2].Bytes(), slotApprovals)
-			entries[entryOf(l.Topics[1].Bytes(), ofOwner)] = common.BigToHash(big.NewInt(1))
+	if len(logs) > maxApprovals {
+		return nil, "", foreignSafe(account, "it has %d approvals on the chain, at most %d are inspected", len(logs), maxApprovals)
+	}
+	ids := make([][]any, len(logs))
+	for i, l := range logs {
+		ids[i] = []any{l.TxHash}
+	}
+	txs, err := batched[*types.Transaction](ctx, conn, "eth_getTransactionByHash", ids)
+	if err != nil {
+		return nil, "", err
+	}
+	receipts, err := batched[*types.Receipt](ctx, conn, "eth_getTransactionReceipt", ids)
+	if err != nil {
+		return nil, "", err
+	}
+	for i, l := range logs {
+		if txs[i] == nil || receipts[i] == nil {
+			return nil, "", chain.Errorf(chain.ReasonUnavailable,
+				"the node has not the transaction %s, in which %s reports an approval", l.TxHash, account)
 		}
+		if !approves(txs[i], receipts[i], account, l) {
+			strange = fmt.Sprintf("the approval in transaction %s is not one that its owner signed and sent to the account", l.TxHash)
+			continue
+		}
+		places = append(places, entryOf(l.Topics[1].Bytes(), entryOf(l.Topics[2].Bytes(), slotApprovals)))
 	}
-	if got, err := storageRoot(entries); err != nil || got == root {
-		return err
-	}
-	return foreignSafe(account,
-		"its storage holds something besides its owners and %d approvals of theirs: an owner or a module that it does not list", len(logs))
+	return places, strange, nil
+}
+
+// approves reports whether a transaction is an owner's own approval, the one that an event reports.
+func approves(t *types.Transaction, r *types.Receipt, account common.Address, event types.Log) bool {
+	from, err := types.Sender(types.LatestSignerForChainID(t.ChainId()), t)
+	return err == nil && len(event.Topics) == 3 && common.BytesToHash(from.Bytes()) == event.Topics[2] &&
+		t.Hash() == event.TxHash && t.To() != nil && *t.To() == account &&
+		bytes.Equal(t.Data(), encodeCall(approveSignature, static(event.Topics[1].Bytes()))) &&
+		r.TxHash == event.TxHash && r.Status == types.ReceiptStatusSuccessful
 }
 
 // storageRoot is the root of an account's storage with these places (yellow paper, 4.1 and D.1).

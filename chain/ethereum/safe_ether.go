@@ -247,17 +247,25 @@ func safesAt(
 	return numbers, nil
 }
 
-// batchSize is how many queries of state are sent at once. The code of a contract has up to 24 KB.
+// batchSize is how many queries are sent at once. The code of a contract has up to 24 KB.
 const batchSize = 50
 
 // states asks for parts of the state at a block: by one method, with the arguments of each part.
 func states[T any](ctx context.Context, conn *rpc.Client, block common.Hash, method string, places [][]any) ([]T, error) {
-	out := make([]T, len(places))
-	for from := 0; from < len(places); from += batchSize {
+	queries := make([][]any, len(places))
+	for i, place := range places {
+		queries[i] = append(slices.Clone(place), at(chain.Block{ID: block.Hex()}))
+	}
+	return batched[T](ctx, conn, method, queries)
+}
+
+// batched sends queries of one method, each with its arguments.
+func batched[T any](ctx context.Context, conn *rpc.Client, method string, queries [][]any) ([]T, error) {
+	out := make([]T, len(queries))
+	for from := 0; from < len(queries); from += batchSize {
 		var batch []rpc.BatchElem
-		for i := from; i < min(from+batchSize, len(places)); i++ {
-			arguments := append(slices.Clone(places[i]), at(chain.Block{ID: block.Hex()}))
-			batch = append(batch, rpc.BatchElem{Method: method, Args: arguments, Result: &out[i]})
+		for i := from; i < min(from+batchSize, len(queries)); i++ {
+			batch = append(batch, rpc.BatchElem{Method: method, Args: queries[i], Result: &out[i]})
 		}
 		if err := conn.BatchCallContext(ctx, batch); err != nil {
 			return nil, err

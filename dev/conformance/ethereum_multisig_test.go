@@ -154,7 +154,7 @@ func (h *safeHarness) strange(t testing.TB, singleton common.Address, setup []by
 
 // The instructions of the machine that the contracts below are made of.
 const (
-	opMstore, opSstore, opPush0, opPush1, opPush32, opDup1, opCodecopy, opLog2, opReturn = 0x52, 0x55, 0x5f, 0x60, 0x7f, 0x80, 0x39, 0xa2, 0xf3
+	opMstore, opSstore, opPush0, opPush1, opPush32, opDup1, opCodecopy, opLog2, opLog3, opReturn = 0x52, 0x55, 0x5f, 0x60, 0x7f, 0x80, 0x39, 0xa2, 0xa3, 0xf3
 )
 
 // program puts a contract with this code on the chain.
@@ -183,6 +183,18 @@ func mapEntry(key common.Address, slot int64) common.Hash {
 	return crypto.Keccak256Hash(common.LeftPadBytes(key.Bytes(), 32), common.BigToHash(big.NewInt(slot)).Bytes())
 }
 
+// approved makes an account whose setup runs code that writes an approval of its owner, and makes the event of one.
+func (h *safeHarness) approved(t testing.TB, singleton, handler common.Address) string {
+	t.Helper()
+	owner, hash := h.NewAccount(t), common.HexToHash("0xab")
+	topic := crypto.Keccak256Hash([]byte("ApproveHash(bytes32,address)"))
+	who, value := common.BytesToHash(common.HexToAddress(owner.Address).Bytes()), common.BigToHash(big.NewInt(1))
+	place := crypto.Keccak256Hash(hash[:], mapEntry(common.HexToAddress(owner.Address), 8).Bytes())
+	code := h.program(t, []byte{opPush32}, value[:], []byte{opPush32}, place[:], []byte{opSstore, opPush32}, who[:],
+		[]byte{opPush32}, hash[:], []byte{opPush32}, topic[:], []byte{opPush0, opPush0, opLog3})
+	return h.strange(t, singleton, setupWith(t, owner, code, handler))
+}
+
 func (h *safeHarness) ForeignAccounts(t testing.TB) map[string]string {
 	t.Helper()
 	singleton, handler := h.contract(t, "Safe"), h.contract(t, "CompatibilityFallbackHandler")
@@ -200,6 +212,7 @@ func (h *safeHarness) ForeignAccounts(t testing.TB) map[string]string {
 		"a module that is not listed":   writes(mapEntry(evil, 1), sentinel),
 		"an owner that is not listed":   writes(mapEntry(evil, 2), sentinel),
 		"a guard":                       writes(crypto.Keccak256Hash([]byte("guard_manager.guard.address")), evil),
+		"an approval that is invented":  h.approved(t, singleton, handler),
 	}
 	h.Finalise(t)
 	return all
