@@ -3,6 +3,7 @@ package ethereum
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/trie"
 
 	"kivuko/chain"
 	"kivuko/exchange/money"
@@ -166,5 +168,136 @@ func TestOutcomeSearchesAllBlocks(t *testing.T) {
 	}
 	if next != 50 {
 		t.Errorf("the search ended at %d: %v", next, searched())
+	}
+}
+
+// shows is a stub whose Safe has used the number 7 by a final block, with these events, of which the last is in a transaction
+// with this input.
+func shows(t *testing.T, input []byte, events ...*types.Log) *stub {
+	t.Helper()
+	s := newStub(t)
+	s.history(8, 8, events...)
+	if len(events) == 0 {
+		return s
+	}
+	last := events[len(events)-1]
+	tx := transaction{Hash: last.TxHash, From: alice, To: &safeAt, Input: input}
+	receipt := receiptOf(last.TxHash, last.BlockNumber, types.ReceiptStatusSuccessful, last)
+	s.mine(tx, receipt)
+	s.mu.Lock()
+	headers := s.methods["eth_getBlockByNumber"]
+	s.mu.Unlock()
+	s.set("eth_getBlockByNumber", func(params []json.RawMessage) (any, *rpcError) {
+		found, fault := headers(params)
+		if b, ok := found.(map[string]any); ok && b["number"] == hexutil.Uint64(last.BlockNumber) {
+			b["receiptsRoot"] = types.DeriveSha(types.Receipts{receipt}, trie.NewStackTrie(nil))
+			if string(params[1]) == "true" {
+				b["transactions"] = []transaction{tx}
+			}
+		}
+		return found, fault
+	})
+	s.set("eth_getBlockReceipts", fixed(types.Receipts{receipt}))
+	return s
+}
+
+// That another execution took the number is never believed of one node alone.
+func TestOutcomeOfNodesThatDisagree(t *testing.T) {
+	t.Parallel()
+	j, _ := proposal(t, driver(t, newStub(t)), money.Must(money.ETH, "1"))
+	j.Block = chain.Block{Number: 50}
+	own, other, third := common.BytesToHash(j.Digest), common.Hash{1}, common.Hash{2}
+	input := safeCall(bob, big.NewInt(1e18), nil, 7).execution(make([]byte, 65))
+	ours := func() *stub { return shows(t, input, executed(85, own, successTopic)) }
+	misplaced := func() *stub {
+		return shows(t, input, executed(60, own, successTopic), executed(85, other, successTopic))
+	}
+	behind := newStub(t)
+	behind.history(7, 7)
+	others := func() *stub { return shows(t, nil, executed(85, other, successTopic)) }
+	for name, c := range map[string]struct {
+		nodes []*stub
+		want  chain.JointState // empty: none can be had
+	}{
+		"one has its execution":                 {[]*stub{others(), ours()}, chain.JointExecuted},
+		"all have another one":                  {[]*stub{others(), others()}, chain.JointSuperseded},
+		"one is behind":                         {[]*stub{others(), behind}, chain.JointOpen},
+		"they have different ones":              {[]*stub{others(), shows(t, nil, executed(84, third, successTopic))}, ""},
+		"one does not show it":                  {[]*stub{others(), shows(t, nil)}, chain.JointSuperseded},
+		"one has it at another number":          {[]*stub{others(), misplaced()}, ""},
+		"one has it and not its transaction":    {[]*stub{others(), shows(t, nil, executed(85, own, successTopic))}, ""},
+		"its event was before, at none of ours": {[]*stub{misplaced()}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o, err := driver(t, c.nodes...).Outcome(t.Context(), j)
+			if c.want == "" {
+				if chain.ReasonOf(err) != chain.ReasonUnavailable {
+					t.Errorf("%+v, %v", o, err)
+				}
+				return
+			}
+			if err != nil || o.State != c.want {
+				t.Errorf("%+v, %v, want %s", o, err, c.want)
+			}
+		})
+	}
+}
+
+// What moves no token has no event but the account's own, so its block must prove it.
+func TestOutcomeWithoutATokenIsProvenByItsBlock(t *testing.T) {
+	t.Parallel()
+	offline := driver(t, newStub(t))
+	ether, keys := proposal(t, offline, money.Must(money.ETH, "1"))
+	change := chain.JointDraft{
+		Account: safeAt.Hex(), Sequence: 7, Quorum: quorumOf(2, keys...),
+		Owners: &chain.OwnersChange{Owners: quorumOf(1, keys[:2]...).Owners, Threshold: 1},
+	}
+	steps, err := ownerSteps(change.Quorum, *change.Owners)
+	if err != nil {
+		t.Fatal(err)
+	}
+	previous, err := places(steps, []common.Address{keys[0].address(), keys[1].address(), keys[2].address()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := offline.joint(safeAt, change, ownersTx(safeAt, steps, previous, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, j := range map[string]chain.Joint{
+		"ether":              ether,
+		"a cancellation":     jointOf(t, offline, chain.JointDraft{Account: safeAt.Hex(), Sequence: 7, Quorum: quorumOf(2, keys...)}),
+		"a change of owners": changes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j.Block = chain.Block{Number: 50}
+			_, tx, err := offline.rebuilt(j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := func() *types.Log { return executed(85, common.BytesToHash(j.Digest), successTopic) }
+			calldata := tx.execution(make([]byte, 65))
+			o, err := driver(t, shows(t, calldata, own())).Outcome(t.Context(), j)
+			if err != nil || o.State != chain.JointExecuted {
+				t.Errorf("%+v, %v", o, err)
+			}
+			tx.operation = operationDelegateCall
+			tx.to = alice
+			for what, s := range map[string]*stub{
+				"other code":      shows(t, tx.execution(make([]byte, 65)), own()),
+				"no call of it":   shows(t, nil, own()),
+				"another receipt": shows(t, calldata, own()),
+			} {
+				if what == "another receipt" {
+					s.set("eth_getBlockReceipts", fixed(types.Receipts{receiptOf(own().TxHash, 85, 1)}))
+				}
+				o, err := driver(t, s).Outcome(t.Context(), j)
+				if chain.ReasonOf(err) != chain.ReasonUnavailable {
+					t.Errorf("%s: %+v, %v", what, o, err)
+				}
+			}
+		})
 	}
 }

@@ -52,37 +52,15 @@ type listed struct {
 	proven bool // also of the ether of Safes, see safeEther
 }
 
-// transfersOf reads a block, and then its receipts by its hash, so that both are of one branch. The receipts must match the
-// root in the header: a node that leaves out a receipt or an event must never look like a block without deposits.
+// transfersOf lists what a node's block moved.
 func (c *Client) transfersOf(ctx context.Context, conn *rpc.Client, number uint64) (listed, error) {
-	tag := tagOf(number)
-	var b *fullBlock
-	if err := conn.CallContext(ctx, &b, "eth_getBlockByNumber", tag, true); err != nil {
-		return listed{}, err
-	}
-	if b == nil {
-		return listed{}, chain.Errorf(chain.ReasonUnavailable, "block %d does not exist yet", number)
-	}
-	if err := b.check(tag); err != nil {
+	b, receipts, err := wholeBlock(ctx, conn, number)
+	if err != nil {
 		return listed{}, err
 	}
 	out := listed{BlockTransfers: chain.BlockTransfers{Block: b.block()}}
-	var receipts types.Receipts
-	if err := conn.CallContext(ctx, &receipts, "eth_getBlockReceipts", b.Hash); err != nil {
-		return listed{}, err
-	}
-	if len(receipts) != len(b.Transactions) {
-		return listed{}, chain.Errorf(chain.ReasonUnavailable, "the node has %d receipts for the %d transactions of block %d",
-			len(receipts), len(b.Transactions), number)
-	}
-	if root := types.DeriveSha(receipts, trie.NewStackTrie(nil)); root != b.ReceiptsRoot {
-		return listed{}, chain.Errorf(chain.ReasonUnavailable, "the receipts of block %d have the root %s, its header says %s", number, root, b.ReceiptsRoot)
-	}
 	known := make([][]chain.Movement, len(receipts))
 	for i, t := range b.Transactions {
-		if receipts[i].TxHash != t.Hash || receipts[i].BlockHash != b.Hash {
-			return listed{}, chain.Errorf(chain.ReasonUnavailable, "the node has no receipt for transaction %s of block %d", t.Hash, number)
-		}
 		moved, err := c.movements(t, receipts[i])
 		if err != nil { // one odd event must not hide the rest of the block
 			out.Unreadable = append(out.Unreadable, chain.Unreadable{TxID: t.Hash.Hex(), Detail: err.Error()})
@@ -99,4 +77,37 @@ func (c *Client) transfersOf(ctx context.Context, conn *rpc.Client, number uint6
 		out.Movements = append(append(out.Movements, known[i]...), sent[i]...)
 	}
 	return out, nil
+}
+
+// wholeBlock reads a block, and then its receipts by its hash, so that both are of one branch. The receipts must match the
+// root in the header: a node that leaves out a receipt or an event must never look like a block without deposits.
+func wholeBlock(ctx context.Context, conn *rpc.Client, number uint64) (*fullBlock, types.Receipts, error) {
+	tag := tagOf(number)
+	var b *fullBlock
+	if err := conn.CallContext(ctx, &b, "eth_getBlockByNumber", tag, true); err != nil {
+		return nil, nil, err
+	}
+	if b == nil {
+		return nil, nil, chain.Errorf(chain.ReasonUnavailable, "block %d does not exist yet", number)
+	}
+	if err := b.check(tag); err != nil {
+		return nil, nil, err
+	}
+	var receipts types.Receipts
+	if err := conn.CallContext(ctx, &receipts, "eth_getBlockReceipts", b.Hash); err != nil {
+		return nil, nil, err
+	}
+	if len(receipts) != len(b.Transactions) {
+		return nil, nil, chain.Errorf(chain.ReasonUnavailable, "the node has %d receipts for the %d transactions of block %d",
+			len(receipts), len(b.Transactions), number)
+	}
+	if root := types.DeriveSha(receipts, trie.NewStackTrie(nil)); root != b.ReceiptsRoot {
+		return nil, nil, chain.Errorf(chain.ReasonUnavailable, "the receipts of block %d have the root %s, its header says %s", number, root, b.ReceiptsRoot)
+	}
+	for i, t := range b.Transactions {
+		if receipts[i].TxHash != t.Hash || receipts[i].BlockHash != b.Hash {
+			return nil, nil, chain.Errorf(chain.ReasonUnavailable, "the node has no receipt for transaction %s of block %d", t.Hash, number)
+		}
+	}
+	return b, receipts, nil
 }
