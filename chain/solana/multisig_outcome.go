@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 
 	bin "github.com/gagliardetto/binary"
 	sdk "github.com/gagliardetto/solana-go"
@@ -138,7 +136,6 @@ type signatureEntry struct {
 	ID   string          `json:"signature"`
 	Slot uint64          `json:"slot"`
 	Err  json.RawMessage `json:"err"`
-	Memo string          `json:"memo"`
 }
 
 // usedBy finds the transaction that used the value of the joint transaction's nonce account, by the state of one node.
@@ -147,42 +144,46 @@ func usedBy(ctx context.Context, n *node, j chain.Joint, p plan, commitment stri
 		return nonceUse{}, err
 	}
 	all, err := history(ctx, n, p.nonce, j.Block.Number, commitment, minSlot)
+	for _, entry := range all {
+		if p.signed(j.Body, entry.ID) {
+			return nonceUse{id: entry.ID, ours: true}, nil
+		}
+	}
 	if err != nil {
 		return nonceUse{}, err
 	}
-	// The oldest are read first, but before them those that have the message's memo.
-	slices.Reverse(all)
-	slices.SortStableFunc(all, func(a, b signatureEntry) int { return p.memoIn(b.Memo) - p.memoIn(a.Memo) })
-	var first nonceUse
+	slices.Reverse(all) // the first change of the value is the one that used it
 	for i, entry := range all {
 		if i == maxInspected {
 			return nonceUse{}, chain.Errorf(chain.ReasonUnavailable, "more than %d transactions name the nonce account %s", maxInspected, p.nonce)
 		}
-		m, body, err := messageOf(ctx, n, entry.ID, commitment)
-		switch {
-		case err != nil:
+		m, err := messageOf(ctx, n, entry.ID, commitment)
+		if err != nil {
 			return nonceUse{}, err
-		case bytes.Equal(body, j.Body):
-			return nonceUse{id: entry.ID, ours: true}, nil
-		case m == nil || !touches(m, p.nonce):
-		case m.RecentBlockhash == p.blockhash:
-			return nonceUse{id: entry.ID}, nil // it named the same value
-		case first.id == "" && failureOf(entry.Err) == "":
-			first.id = entry.ID
+		}
+		if m != nil && (p.uses(m) && m.RecentBlockhash == p.blockhash || failureOf(entry.Err) == "" && touches(m, p.nonce)) {
+			return nonceUse{id: entry.ID}, nil
 		}
 	}
-	if first.id == "" {
-		return first, chain.Errorf(chain.ReasonUnavailable, "node %s has no transaction that changed the nonce account %s", n.endpoint, p.nonce)
-	}
-	return first, nil
+	return nonceUse{}, chain.Errorf(chain.ReasonUnavailable, "node %s has no transaction that changed the nonce account %s", n.endpoint, p.nonce)
 }
 
-// memoIn is 1 if a list of memos has the plan's, else 0.
-func (p plan) memoIn(memos string) int {
-	if strings.Contains(memos, hex.EncodeToString(p.unique[:])) {
-		return 1
+// signed reports whether a transaction's id, which is its fee payer's signature, is one over a message. So the message of a
+// transaction can be recognised without reading it.
+func (p plan) signed(body []byte, id string) bool {
+	signature, err := sdk.SignatureFromBase58(id)
+	return err == nil && verifies(p.payer, body, signature[:])
+}
+
+// uses reports whether a message lives by the plan's nonce account: its first instruction advances that, signed by its
+// authority. The network includes such a message only at the account's value, and changes the value even if the rest fails. The
+// value alone shows nothing: all nonce accounts that advance in one slot get the same.
+func (p plan) uses(m *sdk.Message) bool {
+	if len(m.Instructions) == 0 || !m.IsSigner(p.payer) {
+		return false
 	}
-	return 0
+	accounts, ok := advanced(m, m.Instructions[0])
+	return ok && accounts[0] == p.nonce && accounts[2] == p.payer
 }
 
 // keeps checks that a node still has the blocks since one.
@@ -194,7 +195,7 @@ func keeps(ctx context.Context, n *node, since uint64) error {
 	return err
 }
 
-// history lists the transactions that name an address since a slot, the newest first.
+// history lists the transactions that name an address since a slot, the newest first. With an error it has those that were read.
 func history(ctx context.Context, n *node, key sdk.PublicKey, since uint64, commitment string, minSlot uint64) ([]signatureEntry, error) {
 	var all []signatureEntry
 	for range historyPages {
@@ -204,7 +205,7 @@ func history(ctx context.Context, n *node, key sdk.PublicKey, since uint64, comm
 		}
 		page, err := call[[]signatureEntry](ctx, n, "getSignaturesForAddress", key.String(), o)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		for _, entry := range page {
 			if entry.Slot < since {
@@ -216,24 +217,24 @@ func history(ctx context.Context, n *node, key sdk.PublicKey, since uint64, comm
 			return all, nil
 		}
 	}
-	return nil, chain.Errorf(chain.ReasonUnavailable, "more than %d transactions name %s", historyPages*historyPage, key)
+	return all, chain.Errorf(chain.ReasonUnavailable, "more than %d transactions name %s", historyPages*historyPage, key)
 }
 
-// messageOf reads the message of a transaction in a block, and its bytes. The message is nil for a format that is newer than
-// the driver: our nonce account's authority signs none.
-func messageOf(ctx context.Context, n *node, id, commitment string) (*sdk.Message, []byte, error) {
+// messageOf reads the message of a transaction in a block. It is nil for a format that is newer than the driver: our nonce
+// account's authority signs none.
+func messageOf(ctx context.Context, n *node, id, commitment string) (*sdk.Message, error) {
 	answer, err := call[*struct {
 		Transaction [2]string `json:"transaction"`
 	}](ctx, n, "getTransaction", id, options{"commitment": commitment, "encoding": "base64", "maxSupportedTransactionVersion": maxVersion})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if answer == nil {
-		return nil, nil, chain.Errorf(chain.ReasonUnavailable, "node %s lists transaction %s and does not have it", n.endpoint, quote(id))
+		return nil, chain.Errorf(chain.ReasonUnavailable, "node %s lists transaction %s and does not have it", n.endpoint, quote(id))
 	}
 	raw, err := base64.StdEncoding.DecodeString(answer.Transaction[0])
 	if err == nil && len(raw) > 0 && raw[0]&newerFormat != 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	tx := &sdk.Transaction{}
 	if err == nil {
@@ -243,22 +244,33 @@ func messageOf(ctx context.Context, n *node, id, commitment string) (*sdk.Messag
 		err = errors.New("it has another signature")
 	}
 	if err != nil {
-		return nil, nil, chain.Wrap(chain.ReasonProtocol, err, "transaction %s can't be read", quote(id))
+		return nil, chain.Wrap(chain.ReasonProtocol, err, "transaction %s can't be read", quote(id))
 	}
-	return &tx.Message, raw[1+len(tx.Signatures)*sdk.SignatureLength:], nil
+	return &tx.Message, nil
 }
 
 // newerFormat is set in the first byte of a transaction that doesn't begin with the number of its signatures (SIMD-0385).
 const newerFormat = 0x80
 
-// touches reports whether a message has an instruction that advances a nonce account.
+// touches reports whether a message has an instruction that advances a nonce account. When it succeeded, the account's
+// authority has signed it.
 func touches(m *sdk.Message, nonce sdk.PublicKey) bool {
 	return slices.ContainsFunc(m.Instructions, func(in sdk.CompiledInstruction) bool {
-		program, err := m.Program(in.ProgramIDIndex)
-		if err != nil || program != sdk.SystemProgramID || !bytes.Equal(in.Data, advanceData) || len(in.Accounts) == 0 {
-			return false
-		}
-		key, err := m.Account(in.Accounts[0])
-		return err == nil && key == nonce
+		accounts, ok := advanced(m, in)
+		return ok && accounts[0] == nonce
 	})
+}
+
+// advanced are the accounts of an instruction that advances a nonce account: the account, a system variable, the authority.
+func advanced(m *sdk.Message, in sdk.CompiledInstruction) (accounts [3]sdk.PublicKey, ok bool) {
+	program, err := m.Program(in.ProgramIDIndex)
+	if err != nil || program != sdk.SystemProgramID || !bytes.Equal(in.Data, advanceData) || len(in.Accounts) < len(accounts) {
+		return accounts, false
+	}
+	for i := range accounts {
+		if accounts[i], err = m.Account(in.Accounts[i]); err != nil {
+			return accounts, false
+		}
+	}
+	return accounts, true
 }

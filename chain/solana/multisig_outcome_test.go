@@ -1,7 +1,6 @@
 package solana
 
 import (
-	"encoding/hex"
 	"slices"
 	"testing"
 
@@ -11,9 +10,9 @@ import (
 )
 
 // inHistory puts a transaction into a stub's chain, as the newest of its nonce account.
-func (s *stub) inHistory(id string, slot uint64, failure any, memo string, raw []byte) {
+func (s *stub) inHistory(id string, slot uint64, failure any, raw []byte) {
 	list, _ := s.answers["getSignaturesForAddress"].([]any)
-	s.answers["getSignaturesForAddress"] = append([]any{map[string]any{"signature": id, "slot": slot, "err": failure, "memo": memo}}, list...)
+	s.answers["getSignaturesForAddress"] = append([]any{map[string]any{"signature": id, "slot": slot, "err": failure}}, list...)
 	s.transactions[id] = raw
 }
 
@@ -60,13 +59,13 @@ func TestOutcomeNeedsHistory(t *testing.T) {
 	wantReason(t, "no history", err, chain.ReasonUnavailable)
 	advance := advancedBy(t, c, j)
 	s.set(func() {
-		s.inHistory(advance.TxID, 1110, map[string]any{"InstructionError": []any{0, "x"}}, "", advance.Raw)
+		s.inHistory(advance.TxID, 1110, map[string]any{"InstructionError": []any{0, "x"}}, advance.Raw)
 	})
 	_, err = c.Outcome(t.Context(), j)
 	wantReason(t, "an advance that failed", err, chain.ReasonUnavailable)
 	s.set(func() {
 		s.answers["getSignaturesForAddress"] = []any{}
-		s.inHistory(advance.TxID, 1110, nil, "", advance.Raw)
+		s.inHistory(advance.TxID, 1110, nil, advance.Raw)
 		s.answers["getFirstAvailableBlock"] = j.Block.Number + 1
 	})
 	_, err = c.Outcome(t.Context(), j)
@@ -75,13 +74,13 @@ func TestOutcomeNeedsHistory(t *testing.T) {
 	earlier := advancedBy(t, c, j) // it made the value that was signed
 	s.set(func() {
 		s.answers["getSignaturesForAddress"] = []any{}
-		s.inHistory(earlier.TxID, j.Block.Number-1, nil, "", earlier.Raw)
-		s.inHistory(advance.TxID, 1110, nil, "", advance.Raw)
+		s.inHistory(earlier.TxID, j.Block.Number-1, nil, earlier.Raw)
+		s.inHistory(advance.TxID, 1110, nil, advance.Raw)
 	})
 	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != advance.TxID {
 		t.Errorf("%+v, %v", o, err)
 	}
-	s.set(func() { s.inHistory(signed.TxID, 1109, nil, "", flipped(signed.Raw, 80)) })
+	s.set(func() { s.inHistory(signed.TxID, 1109, nil, flipped(signed.Raw, 80)) })
 	if o, err := c.Outcome(t.Context(), j); err == nil {
 		t.Errorf("bytes of another signature: %+v", o)
 	}
@@ -96,8 +95,8 @@ func TestOutcomeAsksEveryNode(t *testing.T) {
 	other.accounts, other.transactions = s.accounts, map[string][]byte{}
 	other.answers["getSignaturesForAddress"] = []any{}
 	both := stubbed(t, s, other)
-	s.set(func() { s.inHistory(advance.TxID, 1120, nil, "", advance.Raw) })
-	other.set(func() { other.inHistory(signed.TxID, 1110, nil, "", signed.Raw) })
+	s.set(func() { s.inHistory(advance.TxID, 1120, nil, advance.Raw) })
+	other.set(func() { other.inHistory(signed.TxID, 1110, nil, signed.Raw) })
 	// The stubs' transactions move nothing, so this one can't have been executed rightly.
 	if o, err := both.Outcome(t.Context(), j); o.TxID != signed.TxID || chain.ReasonOf(err) != chain.ReasonProtocol {
 		t.Errorf("a node has it, and it is %+v, %v", o, err)
@@ -111,7 +110,7 @@ func TestOutcomeAsksEveryNode(t *testing.T) {
 	}
 	other.set(func() {
 		other.answers["getSignaturesForAddress"] = []any{}
-		other.inHistory(signed.TxID, 1110, nil, "", []byte("nonsense"))
+		other.inHistory(signed.TxID, 1110, nil, []byte("nonsense"))
 	})
 	if o, err := both.Outcome(t.Context(), j); err == nil {
 		t.Errorf("while another talks nonsense: %+v", o)
@@ -137,15 +136,15 @@ func TestOutcomeByAFailure(t *testing.T) {
 	s.set(func() { s.accounts[j.NonceAccount] = nonceAccountOf(1, named("payer").key(), hashAt(6)) })
 	advance := advancedBy(t, c, j)
 	s.set(func() {
-		s.inHistory(signed.TxID, 1110, map[string]any{"InstructionError": []any{5, map[string]any{"Custom": 1}}}, "", signed.Raw)
-		s.inHistory(advance.TxID, 1115, nil, "", advance.Raw)
+		s.inHistory(signed.TxID, 1110, map[string]any{"InstructionError": []any{5, map[string]any{"Custom": 1}}}, signed.Raw)
+		s.inHistory(advance.TxID, 1115, nil, advance.Raw)
 	})
 	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != signed.TxID {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
 
-// Strangers who name the nonce account can't hide a transaction that has the message's memo, and make no outcome of their own.
+// Strangers who name the nonce account can't hide the transaction itself, and make no outcome of their own.
 func TestOutcomeAmongMany(t *testing.T) {
 	t.Parallel()
 	s, c, j, signed := used(t)
@@ -164,7 +163,7 @@ func TestOutcomeAmongMany(t *testing.T) {
 		id := sdk.Signature{byte(i), byte(i >> 8), 1}
 		tx.Signatures = []sdk.Signature{id}
 		one := append(append([]byte{1}, id[:]...), raw[1+sdk.SignatureLength:]...)
-		list = append(list, map[string]any{"signature": id.String(), "slot": 1115, "err": nil, "memo": nil})
+		list = append(list, map[string]any{"signature": id.String(), "slot": 1115, "err": nil})
 		s.transactions[id.String()] = one
 	}
 	newer := sdk.Signature{9, 9, 9}
@@ -172,27 +171,89 @@ func TestOutcomeAmongMany(t *testing.T) {
 	s.set(func() { s.answers["getSignaturesForAddress"] = slices.Clone(list) })
 	_, err = c.Outcome(t.Context(), j)
 	wantReason(t, "strangers", err, chain.ReasonUnavailable)
-	in, err := c.jointOf(j.JointDraft)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, p, err := reads(c.unsigned(j), in)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s.set(func() {
-		s.answers["getSignaturesForAddress"] = append([]any{map[string]any{"signature": newer.String(), "slot": 1115, "memo": ""}}, list[:5]...)
-		s.inHistory(stranger.TxID, 1110, nil, "", stranger.Raw)
+		s.answers["getSignaturesForAddress"] = append([]any{map[string]any{"signature": newer.String(), "slot": 1115}}, list[:5]...)
+		s.inHistory(stranger.TxID, 1110, nil, stranger.Raw)
 	})
 	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != stranger.TxID {
 		t.Errorf("%+v, %v", o, err)
 	}
 	s.set(func() {
-		s.answers["getSignaturesForAddress"] = slices.Clone(list)
-		s.inHistory(signed.TxID, 1110, nil, "[32] "+hex.EncodeToString(p.unique[:]), signed.Raw)
+		s.inHistory(signed.TxID, 1110, nil, signed.Raw)
+		s.answers["getSignaturesForAddress"] = append(s.answers["getSignaturesForAddress"].([]any), list...)
 	})
-	if use, err := usedBy(t.Context(), c.nodes.Nodes()[0], j, p, finalized, 0); err != nil || !use.ours || use.id != signed.TxID {
-		t.Errorf("%+v, %v", use, err)
+	found := func(what string) {
+		// The stubs' transactions move nothing, so this one can't have been executed rightly.
+		if o, err := c.Outcome(t.Context(), j); o.TxID != signed.TxID || chain.ReasonOf(err) != chain.ReasonProtocol {
+			t.Errorf("%s: %+v, %v", what, o, err)
+		}
+	}
+	found("the newest of many")
+	s.set(func() { // page after page like this one, without an end
+		page := slices.Repeat(list, historyPage/len(list)+1)[:historyPage]
+		page[historyPage-1] = map[string]any{"signature": signed.TxID, "slot": 1110}
+		s.answers["getSignaturesForAddress"] = page
+	})
+	found("one of too many")
+}
+
+// naming is a stranger's transaction at a value of a nonce account, whose instructions the network includes and refuses.
+func naming(t *testing.T, value string, all ...sdk.Instruction) chain.Signed {
+	t.Helper()
+	mallory := named("mallory")
+	tx, err := sdk.NewTransaction(all, sdk.MustHashFromBase58(value), sdk.TransactionPayer(mallory.key()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Sign(func(sdk.PublicKey) *sdk.PrivateKey { return (*sdk.PrivateKey)(&mallory.PrivateKey) }); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain.Signed{TxID: tx.Signatures[0].String(), Raw: raw}
+}
+
+// All nonce accounts that advance in one slot have the same value. A stranger who has one with the value of ours, and names ours
+// without its authority's signature, before our execution and with its memo, takes the place of nothing.
+func TestOutcomeAmongForgeries(t *testing.T) {
+	t.Parallel()
+	s, c, j, signed := used(t)
+	m, err := readMessage(j.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memo := slices.IndexFunc(m.Instructions, func(in sdk.CompiledInstruction) bool { return m.AccountKeys[in.ProgramIDIndex] == sdk.MemoProgramID })
+	same := sdk.NewInstruction(sdk.MemoProgramID, nil, m.Instructions[memo].Data)
+	mallory, ours := named("mallory").key(), sdk.MustPublicKeyFromBase58(j.NonceAccount)
+	own, stolen := advance(named("a nonce of mallory").key(), mallory), advance(ours, mallory)
+	unsigned := sdk.NewInstruction(sdk.SystemProgramID, sdk.AccountMetaSlice{
+		sdk.Meta(ours).WRITE(), sdk.Meta(sdk.SysVarRecentBlockHashesPubkey), sdk.Meta(named("payer").key()),
+	}, advanceData)
+	cancel := advancedBy(t, c, j)
+	for name, forged := range map[string]chain.Signed{
+		"in a later instruction": naming(t, j.RefBlock, own, same, unsigned), "in the first": naming(t, j.RefBlock, unsigned, same),
+		"as its authority": naming(t, j.RefBlock, stolen, same),
+	} {
+		before := func(id string, raw []byte) {
+			s.answers["getSignaturesForAddress"] = []any{}
+			s.inHistory(forged.TxID, 1108, map[string]any{"InstructionError": []any{0, "MissingRequiredSignature"}}, forged.Raw)
+			if id != "" {
+				s.inHistory(id, 1110, nil, raw)
+			}
+		}
+		s.set(func() { before(signed.TxID, signed.Raw) })
+		if o, err := c.Outcome(t.Context(), j); o.TxID != signed.TxID || chain.ReasonOf(err) != chain.ReasonProtocol { // the stub moves nothing
+			t.Errorf("named %s before our execution: %+v, %v", name, o, err)
+		}
+		s.set(func() { before(cancel.TxID, cancel.Raw) })
+		if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != cancel.TxID {
+			t.Errorf("named %s before our cancellation: %+v, %v", name, o, err)
+		}
+		s.set(func() { before("", nil) })
+		_, err := c.Outcome(t.Context(), j)
+		wantReason(t, "named "+name, err, chain.ReasonUnavailable)
 	}
 }
 
