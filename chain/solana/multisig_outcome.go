@@ -143,6 +143,7 @@ func usedBy(ctx context.Context, n *node, j chain.Joint, p plan, commitment stri
 	if err := keeps(ctx, n, j.Block.Number); err != nil {
 		return nonceUse{}, err
 	}
+	// The value was final after the block, and no nonce account changes twice in one.
 	all, err := history(ctx, n, p.nonce, j.Block.Number, commitment, minSlot)
 	for _, entry := range all {
 		if p.signed(j.Body, entry.ID) {
@@ -161,7 +162,11 @@ func usedBy(ctx context.Context, n *node, j chain.Joint, p plan, commitment stri
 		if err != nil {
 			return nonceUse{}, err
 		}
-		if m != nil && (p.uses(m) && m.RecentBlockhash == p.blockhash || failureOf(entry.Err) == "" && touches(m, p.nonce)) {
+		switch {
+		case m == nil:
+		case p.uses(m) && m.RecentBlockhash != p.blockhash:
+			return nonceUse{}, chain.Errorf(chain.ReasonUnavailable, "node %s lacks the transaction before %s that changed the nonce account %s", n.endpoint, entry.ID, p.nonce)
+		case p.uses(m), failureOf(entry.Err) == "" && touches(m, p.nonce):
 			return nonceUse{id: entry.ID}, nil
 		}
 	}
@@ -195,7 +200,7 @@ func keeps(ctx context.Context, n *node, since uint64) error {
 	return err
 }
 
-// history lists the transactions that name an address since a slot, the newest first. With an error it has those that were read.
+// history lists the transactions that name an address after a slot, the newest first. With an error it has those that were read.
 func history(ctx context.Context, n *node, key sdk.PublicKey, since uint64, commitment string, minSlot uint64) ([]signatureEntry, error) {
 	var all []signatureEntry
 	for range historyPages {
@@ -208,7 +213,7 @@ func history(ctx context.Context, n *node, key sdk.PublicKey, since uint64, comm
 			return all, err
 		}
 		for _, entry := range page {
-			if entry.Slot < since {
+			if entry.Slot <= since {
 				return all, nil
 			}
 			all = append(all, entry)

@@ -144,6 +144,51 @@ func TestOutcomeByAFailure(t *testing.T) {
 	}
 }
 
+// The advance that made the signed value can be in the block at which it was read, and used nothing of it.
+func TestOutcomeAfterItsBlock(t *testing.T) {
+	t.Parallel()
+	s, c, j, _ := used(t)
+	maker, advance := advancedBy(t, c, j), advancedBy(t, c, j)
+	s.set(func() { s.inHistory(maker.TxID, j.Block.Number, nil, maker.Raw) })
+	_, err := c.Outcome(t.Context(), j)
+	wantReason(t, "the advance that made the value", err, chain.ReasonUnavailable)
+	s.set(func() { s.inHistory(advance.TxID, j.Block.Number+1, nil, advance.Raw) })
+	if o, err := c.Outcome(t.Context(), j); err != nil || o.State != chain.JointSuperseded || o.TxID != advance.TxID {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// A transaction that lives by a later value shows that the node lacks the one that changed the signed value.
+func TestOutcomeWithAGap(t *testing.T) {
+	t.Parallel()
+	s, c, j, signed := used(t)
+	later := jointIn(t, c, j.JointDraft)
+	x, err := c.PrepareExecution(t.Context(), later, signedByAll(t, c, later), chain.ExecutionDraft{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := c.SignExecution(x, named("payer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, failure := range map[string]any{"executed": nil, "failed": map[string]any{"InstructionError": []any{5, map[string]any{"Custom": 1}}}} {
+		s.set(func() {
+			s.answers["getSignaturesForAddress"] = []any{}
+			s.inHistory(next.TxID, 1115, failure, next.Raw)
+		})
+		_, err = c.Outcome(t.Context(), j)
+		wantReason(t, "the next one "+name, err, chain.ReasonUnavailable)
+		s.set(func() {
+			s.answers["getSignaturesForAddress"] = []any{}
+			s.inHistory(signed.TxID, 1110, nil, signed.Raw)
+			s.inHistory(next.TxID, 1115, failure, next.Raw)
+		})
+		if o, err := c.Outcome(t.Context(), j); o.TxID != signed.TxID || chain.ReasonOf(err) != chain.ReasonProtocol { // the stub moves nothing
+			t.Errorf("before the next one %s: %+v, %v", name, o, err)
+		}
+	}
+}
+
 // Strangers who name the nonce account can't hide the transaction itself, and make no outcome of their own.
 func TestOutcomeAmongMany(t *testing.T) {
 	t.Parallel()
