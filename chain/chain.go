@@ -123,6 +123,11 @@ type Transfer struct {
 	Amount money.Amount
 }
 
+// Equal compares amounts by their value, which == does not.
+func (t Transfer) Equal(o Transfer) bool {
+	return t.From == o.From && t.To == o.To && t.Amount.Equal(o.Amount)
+}
+
 // Draft is the input of Prepare.
 type Draft struct {
 	Transfer

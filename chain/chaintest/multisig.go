@@ -2,6 +2,7 @@ package chaintest
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -213,10 +214,24 @@ func (c *committee) prepareExecution(t *testing.T, j chain.Joint, signatures []c
 	return x
 }
 
+// stored is an execution as it comes back from a store, which shares nothing with the one that was put in.
+func stored(t *testing.T, x chain.Execution) chain.Execution {
+	t.Helper()
+	text, err := json.Marshal(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back chain.Execution
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
 // executionOf is the signed transaction that carries out a joint one.
 func (c *committee) executionOf(t *testing.T, j chain.Joint, signatures []chain.OwnerSignature) chain.Signed {
 	t.Helper()
-	signed, err := c.joint.SignExecution(c.prepareExecution(t, j, signatures), c.payers()...)
+	signed, err := c.joint.SignExecution(stored(t, c.prepareExecution(t, j, signatures)), c.payers()...)
 	if err != nil {
 		t.Fatalf("sign an execution: %v", err)
 	}
@@ -486,10 +501,7 @@ func changedExecution(t *testing.T, c *committee) {
 	x := c.prepareExecution(t, j, c.signedBy(t, j, c.owners[0], c.owners[1]))
 	refused := func(what string, edit func(*chain.Execution)) {
 		t.Helper()
-		changed := x
-		transfer := *j.Transfer
-		changed.Joint.Transfer, changed.Body, changed.Payload = &transfer, bytes.Clone(x.Body), bytes.Clone(x.Payload)
-		changed.Signatures = slices.Clone(x.Signatures)
+		changed := stored(t, x)
 		edit(&changed)
 		if signed, err := c.joint.SignExecution(changed, c.payers()...); err == nil {
 			t.Errorf("%s: it was signed as %s", what, signed.TxID)
@@ -505,6 +517,9 @@ func changedExecution(t *testing.T, c *committee) {
 		x.Signatures[0].Signature[5] ^= 1
 	})
 	refused("one owner twice", func(x *chain.Execution) { x.Signatures[1] = x.Signatures[0] })
+	if _, err := c.joint.SignExecution(stored(t, x), c.payers()...); err != nil {
+		t.Errorf("it was not changed, and is refused: %v", err)
+	}
 	if c.payer.Key == nil {
 		return
 	}

@@ -107,7 +107,7 @@ func (c *Client) SignExecution(x chain.Execution, payer ...chain.Key) (chain.Sig
 		return chain.Signed{}, err
 	}
 	// The message of the execution must say the same, within its own limit of cost, and must be the one that was signed.
-	if x.Transfer != *x.Joint.Transfer || x.FeePayer != x.Joint.FeePayer || x.NonceBlock != x.Joint.Block.Number || !bytes.Equal(x.Body, x.Joint.Body) {
+	if !x.Transfer.Equal(*x.Joint.Transfer) || x.FeePayer != x.Joint.FeePayer || x.NonceBlock != x.Joint.Block.Number || !bytes.Equal(x.Body, x.Joint.Body) {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the execution is not of its joint transaction")
 	}
 	if _, err := c.says(x.Unsigned, in); err != nil {

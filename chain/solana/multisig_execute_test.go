@@ -3,6 +3,7 @@ package solana
 import (
 	"crypto/ed25519"
 	"crypto/sha512"
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"slices"
@@ -194,6 +195,32 @@ func TestSignExecutionRefuses(t *testing.T) {
 	}
 	if _, err := c.SignExecution(x, named("payer")); err != nil {
 		t.Error(err)
+	}
+}
+
+// An execution can be stored before it is signed.
+func TestSignExecutionAfterStorage(t *testing.T) {
+	t.Parallel()
+	_, c, d := committee(t, 2, 3)
+	j := jointIn(t, c, d)
+	x, err := c.PrepareExecution(t.Context(), j, signedByAll(t, c, j), chain.ExecutionDraft{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored chain.Execution
+	if err := json.Unmarshal(text, &stored); err != nil {
+		t.Fatal(err)
+	}
+	want, err := c.SignExecution(x, named("payer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.SignExecution(stored, named("payer")); err != nil || got.TxID != want.TxID {
+		t.Errorf("signed as %q, want %q: %v", got.TxID, want.TxID, err)
 	}
 }
 
