@@ -36,8 +36,9 @@ type Multisig interface {
 	// signing, the bytes are decoded and must match the joint transaction and its signatures exactly.
 	SignExecution(x Execution, payer ...Key) (Signed, error)
 	// Outcome reports what became of a joint transaction, whoever sent it, from a final block not older than the one at which
-	// it was prepared.
-	Outcome(ctx context.Context, j Joint) (JointOutcome, error)
+	// it was prepared. The ids of its executions that the caller has stored, if any, are looked for first: where strangers can
+	// hide a transaction among others, they are found all the same.
+	Outcome(ctx context.Context, j Joint, executions ...string) (JointOutcome, error)
 }
 
 // Opener is a client of a network on which a transaction of one key opens an account of several owners, at an address that is

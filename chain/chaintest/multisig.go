@@ -281,6 +281,9 @@ func (c *committee) completesJoint(t *testing.T, j chain.Joint, txID string) {
 	if o.TxID != txID || o.Location.Stage != chain.StageFinal || !o.Location.OK || o.Location.Block.ID == "" {
 		t.Errorf("executed by %s, and the evidence is %+v", txID, o)
 	}
+	if known, err := c.joint.Outcome(t.Context(), j, txID); err != nil || known.State != o.State || known.TxID != txID {
+		t.Errorf("with the id of its execution the outcome is %+v, %v", known, err)
+	}
 	if j.Transfer != nil {
 		expectMovement(t, o.Location.Transfers, "", *j.Transfer)
 	}

@@ -24,8 +24,8 @@ const (
 
 // Outcome implements chain.Multisig. While the nonce account has the value that was signed, the message can be executed. When
 // it has another final value, the transaction that used the old one is in the account's history: it is this one, or another
-// took its place.
-func (c *Client) Outcome(ctx context.Context, j chain.Joint) (chain.JointOutcome, error) {
+// took its place. A known execution that is in a block needs no history, which strangers can fill.
+func (c *Client) Outcome(ctx context.Context, j chain.Joint, executions ...string) (chain.JointOutcome, error) {
 	in, err := c.jointOf(j.JointDraft)
 	if err != nil {
 		return chain.JointOutcome{}, err
@@ -33,6 +33,14 @@ func (c *Client) Outcome(ctx context.Context, j chain.Joint) (chain.JointOutcome
 	_, p, err := reads(c.unsigned(j), in) // whatever a fee may be by now
 	if err != nil {
 		return chain.JointOutcome{}, err
+	}
+	for _, id := range executions {
+		if !p.signed(j.Body, id) {
+			return chain.JointOutcome{}, chain.Errorf(chain.ReasonProtocol, "%q is not the id of an execution of %s", quote(id), j.ID)
+		}
+		if o, err := c.outcomeBy(ctx, id, j); err != nil || o.State != chain.JointOpen {
+			return o, err
+		}
 	}
 	final, err := c.nonceAt(ctx, finalized, p, j.Block.Number)
 	if err != nil {
@@ -51,14 +59,19 @@ func (c *Client) Outcome(ctx context.Context, j chain.Joint) (chain.JointOutcome
 	if err != nil || !use.ours {
 		return chain.JointOutcome{State: chain.JointOpen}, err // a block that may be undone proves nothing about another one
 	}
-	l, err := c.Locate(ctx, use.id)
+	return c.outcomeBy(ctx, use.id, j)
+}
+
+// outcomeBy is the outcome by one execution: open while that is in no block.
+func (c *Client) outcomeBy(ctx context.Context, id string, j chain.Joint) (chain.JointOutcome, error) {
+	l, err := c.Locate(ctx, id)
 	switch {
 	case err != nil:
 		return chain.JointOutcome{}, err
 	case l.Stage == chain.StageIncluded:
-		return chain.JointOutcome{State: chain.JointIncluded, TxID: use.id, Location: l}, nil
-	case l.Stage == chain.StageFinal: // since the first question
-		return executed(use.id, l, *j.Transfer)
+		return chain.JointOutcome{State: chain.JointIncluded, TxID: id, Location: l}, nil
+	case l.Stage == chain.StageFinal:
+		return executed(id, l, *j.Transfer)
 	}
 	return chain.JointOutcome{State: chain.JointOpen}, nil
 }

@@ -242,6 +242,46 @@ func TestOutcomeAmongMany(t *testing.T) {
 	found("one of too many")
 }
 
+// A stored execution that is in a block decides, whatever the history has. One in no block decides nothing, and an id of another
+// transaction is refused.
+func TestOutcomeByStoredExecutions(t *testing.T) {
+	t.Parallel()
+	s, c, j, signed := used(t)
+	advance := advancedBy(t, c, j)
+	s.set(func() {
+		s.inHistory(advance.TxID, 1110, nil, advance.Raw)
+		delete(s.transactions, signed.TxID)
+	})
+	if o, err := c.Outcome(t.Context(), j, signed.TxID); err != nil || o.State != chain.JointSuperseded || o.TxID != advance.TxID {
+		t.Errorf("an execution in no block: %+v, %v", o, err)
+	}
+	for _, id := range []string{advance.TxID, "", j.ID} {
+		_, err := c.Outcome(t.Context(), j, id)
+		wantReason(t, "the id of another transaction", err, chain.ReasonProtocol)
+	}
+	s.set(func() {
+		s.transactions[signed.TxID] = signed.Raw
+		s.answers["getSignaturesForAddress"] = &rpcError{Code: -32000, Message: "too many"}
+	})
+	_, err := c.Outcome(t.Context(), j)
+	wantReason(t, "without the id", err, chain.ReasonUnavailable)
+	if o, err := c.Outcome(t.Context(), j, signed.TxID); o.State != chain.JointExecuted || o.TxID != signed.TxID || chain.ReasonOf(err) != chain.ReasonProtocol {
+		t.Errorf("a final execution, which the stub lets move nothing: %+v, %v", o, err)
+	}
+	form := map[string]any{"slot": 1068, "transaction": map[string]any{"signatures": []string{signed.TxID}, "message": map[string]any{"accountKeys": []string{usdt}}}}
+	form["meta"] = map[string]any{
+		"err": map[string]any{"InstructionError": []any{5, map[string]any{"Custom": 17}}}, "fee": 5000, "preBalances": []int{9000}, "postBalances": []int{4000},
+		"preTokenBalances": []any{}, "postTokenBalances": []any{},
+	}
+	failure := map[string]any{"slot": 1068, "err": form["meta"].(map[string]any)["err"], "confirmationStatus": finalized}
+	s.set(func() {
+		s.answers["getTransaction"], s.answers["getSignatureStatuses"] = form, at(1100, []any{failure})
+	})
+	if o, err := c.Outcome(t.Context(), j, signed.TxID); err != nil || o.State != chain.JointFailed || o.TxID != signed.TxID {
+		t.Errorf("a failed execution: %+v, %v", o, err)
+	}
+}
+
 // naming is a stranger's transaction at a value of a nonce account, whose instructions the network includes and refuses.
 func naming(t *testing.T, value string, all ...sdk.Instruction) chain.Signed {
 	t.Helper()

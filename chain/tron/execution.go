@@ -161,7 +161,7 @@ func (c *Client) SignExecution(x chain.Execution, payer ...chain.Key) (chain.Sig
 
 // Outcome implements chain.Multisig. The id of a joint transaction is that of its execution, whoever sends it, and it expires
 // like any other, so its end is proven in the same way.
-func (c *Client) Outcome(ctx context.Context, j chain.Joint) (chain.JointOutcome, error) {
+func (c *Client) Outcome(ctx context.Context, j chain.Joint, _ ...string) (chain.JointOutcome, error) {
 	var want chain.Transfer
 	if j.Transfer != nil {
 		want = *j.Transfer
