@@ -36,7 +36,7 @@ func startSafes(t testing.TB) *safeHarness {
 }
 
 func (h *safeHarness) Rules() chaintest.JointRules {
-	return chaintest.JointRules{Numbered: true, Exclusive: true, Native: true}
+	return chaintest.JointRules{Numbered: true, Exclusive: true, Native: true, Reverting: true}
 }
 
 // quorumOf are owners with one signature each.

@@ -45,7 +45,9 @@ func startTronCommittee(t testing.TB) *tronHarness {
 	return h
 }
 
-func (h *tronHarness) Rules() chaintest.JointRules { return chaintest.JointRules{Native: true} }
+func (h *tronHarness) Rules() chaintest.JointRules {
+	return chaintest.JointRules{Native: true, Expires: true}
+}
 
 // Payer is none: the account pays.
 func (h *tronHarness) Payer(testing.TB) chaintest.Account { return chaintest.Account{} }
