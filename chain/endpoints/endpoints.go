@@ -68,6 +68,10 @@ func (p *Pool[N]) order() []*member[N] {
 	return append(healthy, down...)
 }
 
+// ErrUnable marks the failure of a healthy node that can't serve this query, as set up. Others are queried, and the node does not
+// count as down.
+var ErrUnable = errors.New("the node does not serve this query")
+
 // Ask sends a query to one node after the other until one responds. All parts of the query run on a single node, so that
 // they are consistent. A *chain.Error other than ReasonUnavailable is a result and ends the search.
 func Ask[T any, N Node](ctx context.Context, p *Pool[N], question func(context.Context, N) (T, error)) (T, error) {
@@ -113,7 +117,7 @@ func ask[T any, N Node](ctx context.Context, p *Pool[N], m *member[N], question 
 	if _, understood := errors.AsType[*chain.Error](err); !understood {
 		err = chain.Wrap(chain.ReasonUnavailable, err, "%s", m.node)
 	}
-	if chain.ReasonOf(err) == chain.ReasonUnavailable && ctx.Err() == nil {
+	if chain.ReasonOf(err) == chain.ReasonUnavailable && !errors.Is(err, ErrUnable) && ctx.Err() == nil {
 		m.proven.Store(false)
 		m.downUntil.Store(time.Now().Add(p.retryAfter).UnixNano())
 	}

@@ -91,6 +91,19 @@ func TestRefusalIsAnAnswer(t *testing.T) {
 	}
 }
 
+func TestANodeThatIsUnableIsNotDown(t *testing.T) {
+	unable := chain.Wrap(chain.ReasonUnavailable, ErrUnable, "no history")
+	a, b := &stub{name: "a", down: unable}, &stub{name: "b"}
+	p := New([]*stub{a, b}, time.Second, retry)
+	if got, err := Ask(t.Context(), p, name); err != nil || got != "b" {
+		t.Errorf("%q answered, %v; want b", got, err)
+	}
+	a.down = nil
+	if got, err := Ask(t.Context(), p, name); err != nil || got != "a" || a.proofs != 1 {
+		t.Errorf("%q answered another query, %v, after %d proofs; want a", got, err, a.proofs)
+	}
+}
+
 func TestQuestionsHaveAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New([]*stub{{name: "a"}, {name: "b"}}, time.Second, retry)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -18,6 +19,7 @@ import (
 	"github.com/ethereum/go-ethereum/trie"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 )
 
 // The places of a Safe's storage (Safe 1.4.1, SafeStorage; FallbackManager and GuardManager for the last two).
@@ -246,14 +248,9 @@ const approveSignature = "approveHash(bytes32)"
 func approvalsOf(
 	ctx context.Context, conn *rpc.Client, account common.Address, b chain.Block,
 ) (places []common.Hash, strange string, err error) {
-	var logs []types.Log
-	query := map[string]any{
-		"address": account, "fromBlock": tagOf(0), "toBlock": tagOf(b.Number),
-		"topics": []common.Hash{crypto.Keccak256Hash([]byte("ApproveHash(bytes32,address)"))},
-	}
-	if err := conn.CallContext(ctx, &logs, "eth_getLogs", query); err != nil {
-		return nil, "", chain.Wrap(chain.ReasonUnavailable, plain(err),
-			"%s stores more than its owners, and the node does not say whether these are approvals", account)
+	logs, err := approvalEvents(ctx, conn, account, b)
+	if err != nil {
+		return nil, "", err
 	}
 	if len(logs) > maxApprovals {
 		return nil, "", foreignSafe(account, "it has %d approvals on the chain, at most %d are inspected", len(logs), maxApprovals)
@@ -282,6 +279,67 @@ func approvalsOf(
 		places = append(places, entryOf(l.Topics[1].Bytes(), entryOf(l.Topics[2].Bytes(), slotApprovals)))
 	}
 	return places, strange, nil
+}
+
+// The events of an account's setup and of its approvals.
+var (
+	setupTopic   = crypto.Keccak256Hash([]byte("SafeSetup(address,address[],uint256,address,address)"))
+	approveTopic = crypto.Keccak256Hash([]byte("ApproveHash(bytes32,address)"))
+)
+
+// maxPieces bounds the pieces of logRange blocks that are searched for approvals: some nine months of the main network.
+const maxPieces = 2_000
+
+// approvalEvents lists an account's events of approvals. Most nodes search the whole chain for one account at once. Of those that
+// don't, pieces are asked for.
+func approvalEvents(ctx context.Context, conn *rpc.Client, account common.Address, b chain.Block) ([]types.Log, error) {
+	var logs []types.Log
+	err := conn.CallContext(ctx, &logs, "eth_getLogs", eventsWithin(account, 0, b.Number))
+	if err != nil && unshown(err) {
+		logs, err = approvalPieces(ctx, conn, account, b)
+	}
+	if err == nil {
+		return slices.DeleteFunc(logs, isSetup), nil
+	}
+	cause := plain(err)
+	switch {
+	case errors.Is(err, endpoints.ErrUnable):
+		cause = err
+	case unshown(err):
+		cause = fmt.Errorf("%w: %w", endpoints.ErrUnable, cause)
+	}
+	return nil, chain.Wrap(chain.ReasonUnavailable, cause,
+		"%s stores more than its owners, and the node does not say whether these are approvals", account)
+}
+
+func eventsWithin(account common.Address, from, to uint64) map[string]any {
+	return map[string]any{
+		"address": account, "fromBlock": tagOf(from), "toBlock": tagOf(to), "topics": []any{[]common.Hash{approveTopic, setupTopic}},
+	}
+}
+
+func isSetup(l types.Log) bool { return len(l.Topics) > 0 && l.Topics[0] == setupTopic }
+
+// approvalPieces searches pieces of the chain, from a block back to the account's setup.
+func approvalPieces(ctx context.Context, conn *rpc.Client, account common.Address, b chain.Block) ([]types.Log, error) {
+	var logs []types.Log
+	next := b.Number + 1
+	for range maxPieces / batchSize {
+		var queries [][]any
+		for next > 0 && len(queries) < batchSize {
+			from := next - min(next, logRange)
+			queries, next = append(queries, []any{eventsWithin(account, from, next-1)}), from
+		}
+		pieces, err := batched[[]types.Log](ctx, conn, "eth_getLogs", queries)
+		if err != nil {
+			return nil, err
+		}
+		logs = append(logs, slices.Concat(pieces...)...)
+		if next == 0 || slices.ContainsFunc(logs, isSetup) {
+			return logs, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: it searches pieces only, and the last %d blocks have no setup", endpoints.ErrUnable, maxPieces*logRange)
 }
 
 // approves reports whether a transaction is an owner's own approval, the one that an event reports.

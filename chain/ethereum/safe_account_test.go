@@ -1,14 +1,17 @@
 package ethereum
 
 import (
+	"encoding/json"
+	"errors"
 	"math/big"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 )
 
 // An approval on the chain is as good as a signature. Code that ran when the account was made can write one into the storage and
@@ -44,17 +47,13 @@ func TestApprovalsAreTheOwnersOwn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			event := &types.Log{Address: safeAt, Topics: []common.Hash{
-				crypto.Keccak256Hash([]byte("ApproveHash(bytes32,address)")), approved, common.BytesToHash(owner.address().Bytes()),
-			}}
+			event := approvalOf(owner, approved)
 			receipt := receiptOf(tx.Hash(), 60, c.status, event)
 			s := newStub(t)
 			s.set("eth_getTransactionByHash", fixed(tx))
 			s.set("eth_getTransactionReceipt", fixed(receipt))
 			s.set("eth_getLogs", fixed([]*types.Log{event}))
-			err = ownedBy(t, driver(t, s), owner.address(), map[common.Hash]common.Hash{
-				entryOf(approved.Bytes(), entryOf(owner.address().Bytes(), slotApprovals)): common.BigToHash(big.NewInt(1)),
-			})
+			err = ownedBy(t, driver(t, s), owner.address(), approved)
 			if c.fails {
 				wantReason(t, err, chain.ReasonForeign, "not one that its owner signed")
 			} else if err != nil {
@@ -64,18 +63,72 @@ func TestApprovalsAreTheOwnersOwn(t *testing.T) {
 	}
 }
 
-// ownedBy inspects a Safe of one owner whose storage has these places besides.
-func ownedBy(t *testing.T, c *Client, owner common.Address, besides map[common.Hash]common.Hash) error {
+// approvalOf is the event of an owner's approval.
+func approvalOf(owner testKey, approved common.Hash) *types.Log {
+	return &types.Log{Address: safeAt, Topics: []common.Hash{approveTopic, approved, common.BytesToHash(owner.address().Bytes())}}
+}
+
+// A node that searches small ranges only is asked for pieces, back to the account's setup. One that searches nothing is not down.
+func TestApprovalsAreSearchedInPieces(t *testing.T) {
+	t.Parallel()
+	owner, approved := newKey(t), common.HexToHash("0xab")
+	tx, err := types.SignNewTx(owner.PrivateKey, types.LatestSignerForChainID(big.NewInt(stubChain)), &types.DynamicFeeTx{
+		ChainID: big.NewInt(stubChain), To: &safeAt, Data: encodeCall(approveSignature, static(approved.Bytes())),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, event := newStub(t), approvalOf(owner, approved)
+	s.set("eth_getTransactionByHash", fixed(tx))
+	s.set("eth_getTransactionReceipt", fixed(receiptOf(tx.Hash(), 199_000, 1, event)))
+	next := uint64(200_000)
+	s.set("eth_getLogs", func(params []json.RawMessage) (any, *rpcError) {
+		var q struct{ FromBlock, ToBlock hexutil.Uint64 }
+		if err := json.Unmarshal(params[0], &q); err != nil {
+			return nil, &rpcError{-32602, err.Error()}
+		}
+		from, to := uint64(q.FromBlock), uint64(q.ToBlock)
+		if to-from >= logRange {
+			return nil, &rpcError{-32005, "range is too large"}
+		}
+		if to != next {
+			t.Errorf("blocks %d to %d are searched, want up to %d", from, to, next)
+		}
+		next = from - 1
+		logs := []*types.Log{}
+		for block, l := range map[uint64]*types.Log{
+			100_000: {Address: safeAt, Topics: []common.Hash{setupTopic, {}}, BlockNumber: 100_000}, 199_000: event,
+		} {
+			if from <= block && block <= to {
+				logs = append(logs, l)
+			}
+		}
+		return logs, nil
+	})
+	c := driver(t, s)
+	if err := ownedBy(t, c, owner.address(), approved); err != nil {
+		t.Error(err)
+	}
+	if next > 100_000 || next < 100_000-batchSize*logRange {
+		t.Errorf("the search ended at block %d, the setup was in 100000", next)
+	}
+	s.set("eth_getLogs", fails(-32601, "no such method"))
+	err = ownedBy(t, c, owner.address(), approved)
+	wantReason(t, err, chain.ReasonUnavailable, "does not say whether")
+	if !errors.Is(err, endpoints.ErrUnable) {
+		t.Errorf("the node counts as down: %v", err)
+	}
+}
+
+// ownedBy inspects, at block 200000, a Safe of one owner, whose storage has an approval of this owner besides.
+func ownedBy(t *testing.T, c *Client, owner common.Address, approved common.Hash) error {
 	t.Helper()
 	values := map[common.Hash]common.Hash{slotThreshold: common.BigToHash(big.NewInt(1))}
-	stored := map[common.Hash]common.Hash{
+	root, err := storageRoot(map[common.Hash]common.Hash{
 		slotThreshold: values[slotThreshold], entryOf(sentinel.Bytes(), slotOwners): common.BytesToHash(owner.Bytes()),
-		entryOf(owner.Bytes(), slotOwners): common.BytesToHash(sentinel.Bytes()),
-	}
-	for place, value := range besides {
-		stored[place] = value
-	}
-	root, err := storageRoot(stored)
+		entryOf(owner.Bytes(), slotOwners):                               common.BytesToHash(sentinel.Bytes()),
+		entryOf(approved.Bytes(), entryOf(owner.Bytes(), slotApprovals)): common.BigToHash(big.NewInt(1)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,5 +137,5 @@ func ownedBy(t *testing.T, c *Client, owner common.Address, besides map[common.H
 		t.Fatal(err)
 	}
 	s := safeState{owners: []common.Address{owner}, threshold: 1}
-	return s.isAll(t.Context(), conn, safeAt, root, values, chain.Block{Number: 90})
+	return s.isAll(t.Context(), conn, safeAt, root, values, chain.Block{Number: 200_000})
 }

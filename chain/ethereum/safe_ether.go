@@ -43,7 +43,7 @@ var receivedTopic = crypto.Keccak256Hash([]byte("SafeReceived(address,uint256)")
 // ranCode are the events by which a Safe reports that it ran code (Safe.setup and execTransaction,
 // ModuleManager.execTransactionFromModule).
 var ranCode = []common.Hash{
-	successTopic, failureTopic, crypto.Keccak256Hash([]byte("SafeSetup(address,address[],uint256,address,address)")),
+	successTopic, failureTopic, setupTopic,
 	crypto.Keccak256Hash([]byte("ExecutionFromModuleSuccess(address)")), crypto.Keccak256Hash([]byte("ExecutionFromModuleFailure(address)")),
 }
 
