@@ -177,15 +177,15 @@ func (e safeEvent) movement(t transaction, from, to common.Address, amount money
 	return chain.Movement{TxID: t.Hash.Hex(), Index: uint32(e.index), From: from.Hex(), To: to.Hex(), Amount: amount}
 }
 
-// receivedBy lists the ether that a Safe reports to have received, without what is known already: that of the transaction
-// itself, and that of another Safe.
+// receivedBy lists the ether that a Safe reports to have received, without what it sent to itself, which moves nothing, and what
+// is known already: that of the transaction itself, and that of another Safe.
 func (c *Client) receivedBy(
 	account common.Address, b *fullBlock, events []safeEvent, sent, known [][]chain.Movement,
 ) map[int][]chain.Movement {
 	moved, rest := map[int][]chain.Movement{}, map[int][]chain.Movement{}
 	for _, e := range events {
 		sender, value, ok := e.received()
-		if !ok {
+		if !ok || sender == account {
 			continue
 		}
 		amount, err := units(money.ETH, value)

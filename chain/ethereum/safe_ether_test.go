@@ -114,3 +114,33 @@ func TestStateThatDoesNotCome(t *testing.T) {
 	got, err := c.Transfers(t.Context(), 95)
 	onlyPayment(t, got, err)
 }
+
+// movedIn is what safeEther lists of block 95 for safeAt, whose next number before it was 7.
+func movedIn(t *testing.T, c *Client, input []byte, logs ...*types.Log) []chain.Movement {
+	t.Helper()
+	id := common.HexToHash(someID)
+	b := &fullBlock{Transactions: []transaction{{Hash: id, From: alice, To: &safeAt, Input: input}}}
+	events := eventsOf(types.Receipts{receiptOf(id, 95, 1, logs...)}, []common.Address{safeAt})[safeAt]
+	moved, ok := c.explain(b, safeAt, 7, events)
+	if !ok {
+		t.Fatal("the block is not explained")
+	}
+	sent := [][]chain.Movement{moved[0]}
+	return append(sent[0], c.receivedBy(safeAt, b, events, sent, [][]chain.Movement{nil})[0]...)
+}
+
+// Ether that a Safe pays to itself does not move, as that of a wallet to itself does not.
+func TestASafePaysItself(t *testing.T) {
+	t.Parallel()
+	c := driver(t, newStub(t))
+	for to, want := range map[common.Address]int{safeAt: 0, bob: 1} {
+		tx := safeCall(to, big.NewInt(5), nil, 7)
+		logs := []*types.Log{executed(95, tx.hash(c.chainID(), safeAt), successTopic)}
+		if to == safeAt {
+			logs = append([]*types.Log{receivedLog(safeAt, safeAt, 5)}, logs...)
+		}
+		if got := movedIn(t, c, tx.execution(make([]byte, 65)), logs...); len(got) != want {
+			t.Errorf("a payment to %s is listed as %+v", to, got)
+		}
+	}
+}

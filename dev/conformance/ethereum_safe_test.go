@@ -76,6 +76,7 @@ func TestEthereumSafeEther(t *testing.T) {
 	expect("a contract invents a payment to itself", h.mined(t, owner, invents, nil, nil).TxHash.Hex())
 	expect("a Safe runs code that invents a payment", h.runs(t, owner, from, invents, nothing, 1))
 	expect("a Safe calls itself without ether", h.runs(t, owner, from, from, nothing, 0))
+	expect("a Safe pays itself", h.runs(t, owner, from, from, coin, 0))
 	made := h.strange(t, h.contract(t, "Safe"), setupWith(t, owner, invents, h.contract(t, "CompatibilityFallbackHandler")))
 	if got := h.listed(t); len(got) != 0 {
 		t.Errorf("the setup of %s invents a payment: %+v", made, got)
