@@ -148,8 +148,13 @@ func (c *Client) SignExecution(x chain.Execution, payer ...chain.Key) (chain.Sig
 	if !reached(p.signers, all) {
 		return chain.Signed{}, chain.Errorf(chain.ReasonForeign, "%d signatures don't suffice", len(all))
 	}
+	var pays chain.Transfer
+	if x.Joint.Transfer != nil {
+		pays = *x.Joint.Transfer
+	}
 	digest := sha256.Sum256(x.Body)
-	if !bytes.Equal(x.Body, x.Joint.Body) || !bytes.Equal(digest[:], x.Payload) || !x.ExpiresAt.Equal(x.Joint.ExpiresAt) {
+	if !bytes.Equal(x.Body, x.Joint.Body) || !bytes.Equal(digest[:], x.Payload) || !x.ExpiresAt.Equal(x.Joint.ExpiresAt) ||
+		!x.Transfer.Equal(pays) || x.RefBlock != x.Joint.RefBlock {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the execution is not of the joint transaction")
 	}
 	encoded := make([][]byte, len(all))

@@ -137,7 +137,7 @@ func TestJointVectors(t *testing.T) {
 			}
 			all = append(all, got)
 		}
-		signed, err := c.SignExecution(chain.Execution{Unsigned: chain.Unsigned{Body: j.Body, Payload: j.Digest, ExpiresAt: j.ExpiresAt}, Joint: j, Signatures: all})
+		signed, err := c.SignExecution(chain.Execution{Unsigned: chain.Unsigned{Transfer: *j.Transfer, Body: j.Body, Payload: j.Digest, ExpiresAt: j.ExpiresAt, RefBlock: j.RefBlock}, Joint: j, Signatures: all})
 		if enough := len(all) == 2; (err == nil) != enough || enough && signed.TxID != v.TxID {
 			t.Errorf("%s: executed with %d signatures as %s, %v", v.ID, len(all), signed.TxID, err)
 		}
@@ -457,7 +457,7 @@ func TestSignExecutionTakesTheOwnersAlone(t *testing.T) {
 	c := offline(t)
 	j, keys := payment(t, c)
 	all := signs(t, c, j, keys[:2]...)
-	good := chain.Execution{Unsigned: chain.Unsigned{Body: j.Body, Payload: j.Digest, ExpiresAt: j.ExpiresAt}, Joint: j, Signatures: all}
+	good := chain.Execution{Unsigned: chain.Unsigned{Transfer: *j.Transfer, Body: j.Body, Payload: j.Digest, ExpiresAt: j.ExpiresAt, RefBlock: j.RefBlock}, Joint: j, Signatures: all}
 	signed, err := c.SignExecution(good)
 	if err != nil || signed.TxID != j.ID {
 		t.Fatalf("%s, %v", signed.TxID, err)
@@ -481,6 +481,8 @@ func TestSignExecutionTakesTheOwnersAlone(t *testing.T) {
 		"other bytes":               func(x *chain.Execution) { x.Body = other.Body },
 		"another's bytes and hash":  func(x *chain.Execution) { x.Body, x.Payload = other.Body, other.Digest },
 		"another payload":           func(x *chain.Execution) { x.Payload = other.Digest },
+		"another payment":           func(x *chain.Execution) { x.Transfer.To = x.Transfer.From },
+		"another reference block":   func(x *chain.Execution) { x.RefBlock += "00" },
 		"another expiry":            func(x *chain.Execution) { x.ExpiresAt = x.ExpiresAt.Add(time.Hour) },
 		"another joint transaction": func(x *chain.Execution) { x.Joint = other },
 		"another amount": func(x *chain.Execution) {
