@@ -1,0 +1,175 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange/money"
+)
+
+// MultisigKind is what enforces the quorum of an account of several owners. It follows from the network.
+type MultisigKind string
+
+// The kinds.
+const (
+	MultisigSafe MultisigKind = "safe" // Ethereum: a Safe 1.4.1
+	MultisigTron MultisigKind = "tron" // the permissions of a TRON account
+	MultisigSPL  MultisigKind = "spl"  // Solana: a multisig of the Token program
+)
+
+// Limits of accounts of several owners. Each is part of the contract.
+const (
+	MaxMultisigApprovals = 10
+	MaxMultisigRules     = 10
+	MaxMultisigName      = 200 // characters of a name or a label
+	MaxMultisigWeight    = 1000
+)
+
+// MaxOwners is how many owners an account of the kind can have.
+func (k MultisigKind) MaxOwners() int {
+	switch k {
+	case MultisigSafe:
+		return 20
+	case MultisigTron:
+		return 5
+	case MultisigSPL:
+		return 11
+	}
+	return 0
+}
+
+// MaxThreshold is how many owners can sign one transaction; on TRON the threshold is a sum of weights.
+func (k MultisigKind) MaxThreshold() int {
+	if k == MultisigSPL {
+		return 6 // more do not fit into a transaction
+	}
+	return k.MaxOwners()
+}
+
+// MultisigKindOn is the kind of a network.
+func MultisigKindOn(n Network) MultisigKind {
+	return map[Network]MultisigKind{Ethereum: MultisigSafe, Tron: MultisigTron, Solana: MultisigSPL}[n]
+}
+
+// MultisigCustody is who holds the owners' keys.
+type MultisigCustody string
+
+// The custodies.
+const (
+	MultisigSelf     MultisigCustody = "self"     // owners hold their keys, or some of them do
+	MultisigProvider MultisigCustody = "provider" // each owner is an officer, whose key is in our key store
+)
+
+// MultisigStatus is how far an account of several owners is.
+type MultisigStatus string
+
+// The states. Only an active account is a wallet.
+const (
+	MultisigPreparing MultisigStatus = "preparing" // two officers agreed; keys are made, or the account on the chain is read
+	MultisigOpening   MultisigStatus = "opening"   // a payment opens it on the chain
+	MultisigActive    MultisigStatus = "active"    // its owners and threshold on the final chain are those that were agreed
+	MultisigDiffers   MultisigStatus = "differs"   // they are not any more, so nothing leaves it
+	MultisigRefused   MultisigStatus = "refused"   // the account on the chain is another one than was agreed, or could not be opened
+)
+
+// MultisigMachine governs accounts of several owners.
+var MultisigMachine = Machine[MultisigStatus]{
+	Name: "multisig_account", Initial: MultisigPreparing,
+	Transitions: []Transition[MultisigStatus]{
+		{MultisigPreparing, MultisigOpening, ByFlow, "its owners' keys exist, and the payment that opens it is approved"},
+		{MultisigPreparing, MultisigActive, ByFlow, "an adopted account has the agreed owners and threshold at a final block"},
+		{MultisigPreparing, MultisigRefused, ByFlow, "an adopted account is another one than was agreed"},
+		{MultisigOpening, MultisigActive, ByFlow, "the opened account has the agreed owners and threshold at a final block"},
+		{MultisigOpening, MultisigRefused, ByOperator, "given up, when no transaction that opens it can be alive"},
+		{MultisigActive, MultisigDiffers, ByFlow, "its owners or threshold on the final chain changed"},
+		{MultisigDiffers, MultisigActive, ByFlow, "they are the agreed ones again"},
+	},
+	Final: []MultisigStatus{MultisigRefused},
+}
+
+// MultisigOwner is one of the keys that control an account.
+type MultisigOwner struct {
+	N       int       // from 1, in the order of the request
+	Address string    // canonical; empty until the key of an owner whose key we hold is made
+	UserID  uuid.UUID // the officer who signs with it; zero for an owner outside
+	Weight  int       // 1 where the network has no weights
+	Label   string
+	Held    bool // its key is in our key store
+}
+
+// MultisigRule raises the number of officers who approve a payment above a value.
+type MultisigRule struct {
+	Above     money.Amount // in shillings
+	Approvals int
+}
+
+// MultisigPolicy is how many officers approve what leaves an account, besides the rules of all that leaves.
+type MultisigPolicy struct {
+	Version   int
+	Approvals int
+	Rules     []MultisigRule // ordered by value; each asks for more officers than the one before
+}
+
+// Needed is how many officers approve a payment of a value in shillings.
+func (p MultisigPolicy) Needed(value money.Amount) int {
+	needed := p.Approvals
+	for _, r := range p.Rules {
+		if value.Cmp(r.Above) > 0 {
+			needed = r.Approvals
+		}
+	}
+	return needed
+}
+
+// MultisigRequest asks for a treasury wallet of several owners: for one that exists at Address, or for a new one.
+type MultisigRequest struct {
+	ID         uuid.UUID // of the account and of its wallet
+	Network    Network
+	Asset      money.Asset // the primary stablecoin, a label only
+	Name       string
+	Label      string
+	MerchantID uuid.UUID // the master merchant with whom it is shared; zero for none
+	Custody    MultisigCustody
+	Address    string // of an account that is adopted; empty for a new one
+	Threshold  int    // the sum of weights that suffices
+	Owners     []MultisigOwner
+	Policy     MultisigPolicy
+}
+
+// MultisigAccount is an account of several owners, of the treasury.
+type MultisigAccount struct {
+	MultisigRequest
+	Kind             MultisigKind
+	ChangeID         uuid.UUID // by which two officers agreed to it
+	RequestedBy      uuid.UUID
+	Adopted          bool
+	ControlThreshold int // of changes of the owners, on TRON; zero until it is known, and elsewhere
+	Status           MultisigStatus
+	StatusDetail     string
+	PaymentID        uuid.UUID // that opens it; zero for none
+	CheckedBlock     uint64    // the final block at which its owners were read last; zero before
+	CheckedAt        time.Time
+	CreatedAt        time.Time
+	UpdatedAt        time.Time
+	Version          int64
+}
+
+// MultisigQuorum is what the chain says about an account at a final block.
+type MultisigQuorum struct {
+	Address          string
+	Owners           []MultisigOwner // address and weight only, ordered by address
+	Threshold        int
+	ControlThreshold int
+	Block            uint64
+	BlockID          string
+}
+
+// Sum is the weight of all owners together.
+func (r MultisigRequest) Sum() int {
+	sum := 0
+	for _, o := range r.Owners {
+		sum += o.Weight
+	}
+	return sum
+}
