@@ -38,6 +38,7 @@ const (
 	StageReview    = "review" // by the OTC desk
 	StageSync      = "sync"   // chain and ledger are compared
 	StageAudit     = "audit"
+	StageOpening   = "opening" // of an account on a chain
 	StageDone      = "done"
 )
 

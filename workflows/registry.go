@@ -46,6 +46,7 @@ const (
 	TypeMatchStatements   = "MatchStatements"
 	TypeOTCDeposit        = "OTCDeposit"
 	TypeOTCWithdrawal     = "OTCWithdrawal"
+	TypeOpenMultisig      = "OpenMultisig"
 )
 
 // IDForm is the form of the ids of a type of flow, as "on-ramp:<order>".
@@ -98,6 +99,7 @@ const (
 	otcDepositForm     IDForm = "otc-deposit:<deposit>"
 	withdrawalForm     IDForm = "otc-withdrawal:<withdrawal>"
 	takenOutForm       IDForm = "withdrawal-payout:<withdrawal>" // of a MomoPayout too
+	multisigForm       IDForm = "multisig:<account>"
 )
 
 // Flow describes a type of flow.
@@ -174,6 +176,9 @@ func FeeSweepID(sweep uuid.UUID) string { return feeSweepForm.of(sweep) }
 
 // BankRefundID is the id of the flow that pays a refund at a bank.
 func BankRefundID(refund uuid.UUID) string { return bankRefundForm.of(refund) }
+
+// OpenMultisigID is the id of the flow that opens or adopts an account of several owners.
+func OpenMultisigID(account uuid.UUID) string { return multisigForm.of(account) }
 
 // CryptoPayoutID is the id of the flow of a chain payment.
 func CryptoPayoutID(payment uuid.UUID) string { return cryptoPayoutForm.of(payment) }
