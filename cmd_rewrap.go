@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/google/uuid"
-
 	"kivuko/chain/keys"
 	"kivuko/exchange"
 	"kivuko/store"
@@ -16,11 +14,11 @@ import (
 // rewrapPage bounds how many keys are read at once.
 const rewrapPage = 100
 
-// runRewrap seals the wallet keys of one network with the current master key where a former one seals them. It runs with the signer's
+// runRewrap seals the keys of one network, of wallets and of owners of accounts of several owners, with the current master key where a former one seals them. It runs with the signer's
 // settings. A crash loses nothing, because each key keeps its earlier seals; it is run again.
 func runRewrap(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("rewrap", flag.ContinueOnError)
-	name := flags.String("network", "", "the network whose wallet keys are sealed anew")
+	name := flags.String("network", "", "the network whose keys are sealed anew")
 	if err := p.prepare(flags, args); err != nil {
 		return err
 	}
@@ -67,7 +65,7 @@ func reportRewrapped(out io.Writer, done int, master string, uses []exchange.Mas
 // rewrap seals each key anew whose master key is not the current one, and returns their number. A new seal was opened once before it
 // is stored.
 func rewrap(ctx context.Context, db *store.Store, vault *keys.Vault, n exchange.Network) (int, error) {
-	done, after := 0, uuid.Nil
+	done, after := 0, exchange.SealedKey{}
 	for {
 		page, err := db.KeysOfOtherMasters(ctx, n, vault.MasterKey(), after, rewrapPage)
 		if err != nil || len(page) == 0 {
@@ -76,15 +74,15 @@ func rewrap(ctx context.Context, db *store.Store, vault *keys.Vault, n exchange.
 		for _, k := range page {
 			sealed, err := vault.Rewrap(ctx, keys.Sealed{
 				Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: keys.Algorithm(k.Algorithm),
-			}, keys.Ref{WalletID: k.WalletID, Network: k.Network})
+			}, keys.Ref{WalletID: k.WalletID, Network: k.Network, Purpose: k.Purpose})
 			if err != nil {
-				return done, fmt.Errorf("wallet %s: %w", k.WalletID, err)
+				return done, fmt.Errorf("key of wallet %s %s: %w", k.WalletID, k.Purpose, err)
 			}
 			k.Ciphertext, k.MasterKey = sealed.Ciphertext, sealed.MasterKey
 			if err := db.SealKeyAnew(ctx, k, exchange.System("operator")); err != nil {
-				return done, fmt.Errorf("wallet %s: %w", k.WalletID, err)
+				return done, fmt.Errorf("key of wallet %s %s: %w", k.WalletID, k.Purpose, err)
 			}
-			done, after = done+1, k.WalletID
+			done, after = done+1, k
 		}
 	}
 }

@@ -76,7 +76,7 @@ func TestMasterKeyCanBeRetired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := s.KeysOfOtherMasters(t.Context(), exchange.Tron, "none", uuid.Nil, 10)
+	read, err := s.KeysOfOtherMasters(t.Context(), exchange.Tron, "none", exchange.SealedKey{}, 10)
 	if err != nil || len(read) != len(mine) {
 		t.Fatalf("read %d keys, %v", len(read), err)
 	}
@@ -87,7 +87,7 @@ func TestMasterKeyCanBeRetired(t *testing.T) {
 			t.Errorf("the new master key alone does not open the key of %s: %v", k.WalletID, err)
 		}
 	}
-	if left, err := s.KeysOfOtherMasters(t.Context(), exchange.Ethereum, old.MasterKey(), uuid.Nil, 10); err != nil || len(left) != 0 {
+	if left, err := s.KeysOfOtherMasters(t.Context(), exchange.Ethereum, old.MasterKey(), exchange.SealedKey{}, 10); err != nil || len(left) != 0 {
 		t.Errorf("the keys of another network were touched: %v, %v", left, err)
 	}
 	refusesStrangeSeals(t, s, mine[0], others, cold)

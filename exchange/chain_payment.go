@@ -74,11 +74,13 @@ const (
 
 	ForNonceAccount ChainPurpose = "nonce_account" // opens the nonce account of a cold wallet, which is its object
 	ForNonceAdvance ChainPurpose = "nonce_advance" // makes a handed-out transaction, which is its object, impossible
+
+	ForMultisigOpen ChainPurpose = "multisig_open" // opens an account of several owners, which is its object
 )
 
 // ChainPurposes lists the purposes.
 func ChainPurposes() []ChainPurpose {
-	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForSwapCollect, ForSwapPayout, ForSwapRefund, ForNonceAccount, ForNonceAdvance}
+	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForSwapCollect, ForSwapPayout, ForSwapRefund, ForNonceAccount, ForNonceAdvance, ForMultisigOpen}
 }
 
 // Owed reports whether a payment of the purpose carries out an object whose money is held for it, rather than being coins of the house
@@ -87,7 +89,7 @@ func (p ChainPurpose) Owed() bool {
 	switch p {
 	case ForOrder, ForRefund, ForTransfer, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForSwapCollect, ForSwapPayout, ForSwapRefund:
 		return true
-	case ForGas, ForNonceAccount, ForNonceAdvance:
+	case ForGas, ForNonceAccount, ForNonceAdvance, ForMultisigOpen:
 	}
 	return false
 }

@@ -46,6 +46,7 @@ const (
 	ControlLineFreed          ControlKind = "line_freed"           // a statement's line is no longer that of the payout that an officer named
 	ControlSwapMarks          ControlKind = "swap_marks"           // how much of an asset the treasury wallet of a network should have
 	ControlSwapResolution     ControlKind = "swap_resolution"      // a swap is refunded, or the difference that it left is accepted
+	ControlMultisigWallet     ControlKind = "multisig_wallet"      // an account of several owners becomes a wallet of the treasury
 	// House money: only treasury officers propose and confirm it.
 	ControlJournalEntry ControlKind = "journal_entry"  // what happened to the house's money outside of Kivuko
 	ControlFeeSweep     ControlKind = "fee_sweep"      // earned fees go to the treasury
@@ -69,7 +70,7 @@ func ControlKinds() []ControlKind {
 		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision, ControlDatabaseRelease,
 		ControlDenyRemoval, ControlFeeProfile, ControlFXRate, ControlBreakerClosed, ControlQuarantine, ControlFreezeLift, ControlNonceReopened,
 		ControlEscrowPolicy, ControlOTCLimit,
-		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlInventory, ControlLineFreed, ControlBankRefund, ControlBankRefundFailure, ControlBankPayoutRefusal, ControlSwapMarks, ControlSwapResolution, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
+		ControlBankAccount, ControlBankDay, ControlWithdrawalFailure, ControlInventory, ControlLineFreed, ControlBankRefund, ControlBankRefundFailure, ControlBankPayoutRefusal, ControlSwapMarks, ControlSwapResolution, ControlMultisigWallet, ControlJournalEntry, ControlFeeSweep, ControlFeeSweepRule,
 	}
 }
 

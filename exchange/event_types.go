@@ -125,6 +125,7 @@ var machineEvents = []struct {
 	{"otc_withdrawal", texts(WithdrawalMachine.States()), "", false},
 	{"fee_sweep", texts(FeeSweepMachine.States()), string(FeeSweepPending), true},
 	{"swap", texts(SwapMachine.States()), string(SwapReserved), false},
+	{"multisig_account", texts(MultisigMachine.States()), "", true},
 }
 
 // EventTypes lists every type of event, by name.
@@ -167,7 +168,7 @@ var auditOnly = []string{
 	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "device.added", "escrow.requested", "escrow_claim.created", "fiat_currency.create",
 	"fee_sweep.refund", "fee_sweep.retry", "fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "file.deleted", "file.key_sealed_anew", "file.link_issued", "file.uploaded", "file.used", "file.viewed",
 	"fx_quote.replayed", "inventory.allocated", "invitation.accepted", "invitation.created", "invitation.withdrawn", "limits.approval_rule_changed", "limits.destination_rest_changed",
-	"limits.role_changed", "limits.valuation_changed", "login.failed", "momo_breaker.closed", "momo_terms.entered", "order.approve_token_issued", "order.approved", "order.decision_refused", "order.refund",
+	"limits.role_changed", "limits.valuation_changed", "login.failed", "momo_breaker.closed", "momo_terms.entered", "multisig_account.key_sealed_anew", "multisig_account.refund", "multisig_account.retry", "order.approve_token_issued", "order.approved", "order.decision_refused", "order.refund",
 	"order.reject_token_issued", "order.rejected", "order.resolve", "order.retry",
 	"order_payout.refused_by_bank", "otc_deposit.reviewed", "otc_withdrawal.approve_token_issued", "otc_withdrawal.decision_refused", "otc_withdrawal.reject_token_issued", "otc_withdrawal.resolve", "otc_withdrawal.retry", "passkey.added", "passkey.removed", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
 	"refund.rejected", "refund.requested", "refund.retry", "security.passkey_cloned", "session.all_revoked", "session.created", "session.revoked", "session.stepped_up", "staff.appointed_by_one_officer",

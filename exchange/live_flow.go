@@ -23,6 +23,7 @@ const (
 	LiveWithdrawal LiveKind = "otc_withdrawal"
 	LiveFeeSweep   LiveKind = "fee_sweep"
 	LiveSwap       LiveKind = "swap"
+	LiveMultisig   LiveKind = "multisig"    // an account of several owners that is not a wallet yet
 	LiveBankRefund LiveKind = "bank_refund" // a refund by bank that is not paid
 	LiveTopUp      LiveKind = "top_up"      // a top-up that was signed, whose payment may have ended before it is final
 )

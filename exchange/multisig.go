@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,6 +53,9 @@ func MultisigKindOn(n Network) MultisigKind {
 	return map[Network]MultisigKind{Ethereum: MultisigSafe, Tron: MultisigTron, Solana: MultisigSPL}[n]
 }
 
+// MultisigKinds lists the kinds in a fixed order.
+func MultisigKinds() []MultisigKind { return []MultisigKind{MultisigSafe, MultisigTron, MultisigSPL} }
+
 // MultisigCustody is who holds the owners' keys.
 type MultisigCustody string
 
@@ -60,6 +64,9 @@ const (
 	MultisigSelf     MultisigCustody = "self"     // owners hold their keys, or some of them do
 	MultisigProvider MultisigCustody = "provider" // each owner is an officer, whose key is in our key store
 )
+
+// MultisigCustodies lists the custodies in a fixed order.
+func MultisigCustodies() []MultisigCustody { return []MultisigCustody{MultisigSelf, MultisigProvider} }
 
 // MultisigStatus is how far an account of several owners is.
 type MultisigStatus string
@@ -80,6 +87,7 @@ var MultisigMachine = Machine[MultisigStatus]{
 		{MultisigPreparing, MultisigOpening, ByFlow, "its owners' keys exist, and the payment that opens it is approved"},
 		{MultisigPreparing, MultisigActive, ByFlow, "an adopted account has the agreed owners and threshold at a final block"},
 		{MultisigPreparing, MultisigRefused, ByFlow, "an adopted account is another one than was agreed"},
+		{MultisigPreparing, MultisigRefused, ByOperator, "given up before a payment opens it"},
 		{MultisigOpening, MultisigActive, ByFlow, "the opened account has the agreed owners and threshold at a final block"},
 		{MultisigOpening, MultisigRefused, ByOperator, "given up, when no transaction that opens it can be alive"},
 		{MultisigActive, MultisigDiffers, ByFlow, "its owners or threshold on the final chain changed"},
@@ -172,4 +180,44 @@ func (r MultisigRequest) Sum() int {
 		sum += o.Weight
 	}
 	return sum
+}
+
+// OwnerKeyPurpose is the purpose with which the key of the n-th owner is sealed, together with the account's id in place of a wallet's:
+// it opens for no other owner and for no wallet.
+func OwnerKeyPurpose(n int) string { return fmt.Sprintf("owner-%d", n) }
+
+// Difference says in what way the account on the chain is not the one that was agreed; empty when they agree. The owners who may change the
+// owners (on TRON) are agreed owners with the same weight, and need at least as much weight together as those who pay.
+func (a MultisigAccount) Difference(q MultisigQuorum) string {
+	agreed := map[string]int{}
+	for _, o := range a.Owners {
+		agreed[a.Network.Compared(o.Address)] = o.Weight
+	}
+	if a.Network.Compared(q.Address) != a.Network.Compared(a.Address) {
+		return fmt.Sprintf("the account is %s, not %s", q.Address, a.Address)
+	}
+	for _, o := range q.Owners {
+		weight, known := agreed[a.Network.Compared(o.Address)]
+		if !known {
+			return fmt.Sprintf("%s is an owner and was not agreed", o.Address)
+		}
+		if weight != o.Weight {
+			return fmt.Sprintf("the owner %s has the weight %d, not %d", o.Address, o.Weight, weight)
+		}
+		delete(agreed, a.Network.Compared(o.Address))
+	}
+	for _, o := range a.Owners {
+		if _, missing := agreed[a.Network.Compared(o.Address)]; missing {
+			return fmt.Sprintf("%s is no owner", o.Address)
+		}
+	}
+	switch {
+	case q.Threshold != a.Threshold:
+		return fmt.Sprintf("the threshold is %d, not %d", q.Threshold, a.Threshold)
+	case a.Kind == MultisigTron && q.ControlThreshold < a.Threshold:
+		return fmt.Sprintf("owners with the weight %d can change the owners, and payments need %d", q.ControlThreshold, a.Threshold)
+	case a.ControlThreshold != 0 && q.ControlThreshold != a.ControlThreshold:
+		return fmt.Sprintf("changes of the owners need the weight %d, not %d", q.ControlThreshold, a.ControlThreshold)
+	}
+	return ""
 }

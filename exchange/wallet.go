@@ -39,7 +39,7 @@ func (t WalletType) Valid() bool { return t == Hot || t == Cold }
 // Custody is who holds the key.
 type Custody string
 
-// Custodial keys are in our key store. Multisig wallets are reserved for a later flow.
+// The key of a custodial wallet is in our key store. A multisig wallet has no key, but owners with theirs.
 const (
 	Custodial Custody = "custodial"
 	Multisig  Custody = "multisig"
@@ -56,6 +56,8 @@ const (
 	// HouseCounterpart is the account of a wallet's key on the other network: Ethereum and TRON write the same account in
 	// two ways. It is made when money arrives there unexpectedly.
 	HouseCounterpart HousePurpose = "counterpart"
+	// HouseMultisig is an account of several owners. No key of it is ours alone, and nothing leaves it but what its owners sign.
+	HouseMultisig HousePurpose = "multisig"
 )
 
 // Wallet is one address on one network, with its owner. Its key is sealed in a separate row.
@@ -81,6 +83,7 @@ type Wallet struct {
 // SealedKey is a wallet's private key as sealed by the key store.
 type SealedKey struct {
 	WalletID   uuid.UUID
+	Purpose    string  // empty for a wallet's key; see OwnerKeyPurpose
 	Network    Network // of the wallet; empty when the key is new
 	Ciphertext []byte
 	MasterKey  string // the address of the key that sealed it

@@ -56,6 +56,9 @@ func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, i
 		return &transferPayment{transfer: f}, err
 	case exchange.ForNonceAccount:
 		return &noncePayment{}, nil
+	case exchange.ForMultisigOpen:
+		_, err := t.lockedMultisig(ctx, id)
+		return multisigPayment{}, err
 	case exchange.ForNonceAdvance:
 		return t.lockedAdvance(ctx, id)
 	case exchange.ForRefund:

@@ -34,6 +34,7 @@ var (
 		exchange.ControlFeeSweepRule:      unitTx.applyFeeSweepRule,
 		exchange.ControlLineFreed:         unitTx.applyLineFreed,
 		exchange.ControlSwapMarks:         unitTx.applySwapMarks,
+		exchange.ControlMultisigWallet:    unitTx.applyMultisigWallet,
 	}
 	bookings = map[exchange.ControlKind]func(unitTx, context.Context, exchange.ControlChange, exchange.Principal) (exchange.Posting, error){
 		exchange.ControlTreasuryAllocation: unitTx.applyAllocation,

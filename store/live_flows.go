@@ -53,6 +53,8 @@ WITH own AS (
     UNION ALL
     SELECT 'fee_sweep', s.id, NULL, NULL, NULL, '', s.network::text, s.asset::text, NULL, s.updated_at FROM fee_sweeps s WHERE s.status IN ('pending', 'processing')
     UNION ALL
+    SELECT 'multisig', m.id, NULL, NULL, NULL, '', m.network::text, m.asset::text, m.merchant_id, m.updated_at FROM multisig_accounts m WHERE m.status IN ('preparing', 'opening')
+    UNION ALL
     SELECT 'bank_refund', f.id, NULL, NULL, NULL, '', '', f.asset::text, NULL, f.updated_at FROM refunds f WHERE f.rail = 'bank' AND f.status IN ('pending', 'processing')
     UNION ALL
     SELECT 'top_up', p.id, NULL, NULL, NULL, '', p.network::text, p.asset::text, NULL, p.updated_at FROM chain_payments p

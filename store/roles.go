@@ -103,6 +103,10 @@ fee_profiles                ri    r      r     r      r       -         -
 fx_quotes                   riu   ru     r     r      r       -         -
 wallets                     ru    rl     rl    ril    riu     -         -
 wallet_keys                 r     -      -     -      ri      -         -
+multisig_accounts           ri    ru     r     ru     rl      -         -
+multisig_owners             ri    r      r     r      ru      -         -
+multisig_owner_keys         -     -      -     -      ri      -         -
+multisig_rules              ri    r      r     r      r       -         -
 offers                      riu   ru     ru    ru     rl      -         -
 order_kinds                 r     r      r     r      r       -         -
 orders                      ru    riu    ru    ru     ru      r         -
@@ -187,6 +191,8 @@ var updatable = map[string]string{
 	"otc_destinations":   "confirmed_at, confirmed_by, removed_at, removed_by, status, updated_at, version",
 	"fee_sweeps":         "completed_at, status, status_detail, tx_hash, updated_at, version",
 	"fee_sweep_rules":    "change_id, is_active, least, threshold, updated_at, version",
+	"multisig_accounts":  "address, checked_at, checked_block, control_threshold, status, status_detail, updated_at, version",
+	"multisig_owners":    "address",
 	"webhook_keys":       "expires_at",
 	"webhook_relay":      "cursor",
 	"fx_quotes":          "consumed_at, object_id, object_type, status, superseded_by, updated_at, version",
@@ -239,6 +245,7 @@ var lockable = map[string]string{
 	"approval_rules":             "updated_at",
 	"fee_sweep_rules":            "updated_at",
 	"wallets":                    "updated_at",
+	"multisig_accounts":          "updated_at",
 	"offers":                     "updated_at",
 	"payment_attempts":           "created_at",
 	"collections":                "created_at",

@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// How an account of several owners becomes a wallet, and stays one.
+
+// multisigPayment opens an account. The account follows it only where the final chain is read, so the payment alone moves nothing.
+type multisigPayment struct{}
+
+// parties are none: the house pays for its own account.
+func (multisigPayment) parties() (owner, vendor uuid.UUID) { return uuid.Nil, uuid.Nil }
+
+func (multisigPayment) follow(context.Context, unitTx, paymentStage, string) error { return nil }
+
+// spend books what the account must hold as a network cost.
+func (multisigPayment) spend(_ context.Context, _ unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
+	if p.Amount.Sign() == 0 {
+		return exchange.Posting{}, nil, nil
+	}
+	return exchange.Posting{}, []exchange.Line{
+		exchange.Debit(exchange.House(exchange.AccNetworkFees, p.Amount.Asset()), p.Amount),
+		exchange.Credit(exchange.Owned(exchange.AccCustody, p.WalletID, p.Amount.Asset()), p.Amount),
+	}, nil
+}
+
+const saveMultisig = `
+UPDATE multisig_accounts SET address = nullif($2, ''), control_threshold = nullif($3, 0), status = $4, status_detail = $5, checked_block = nullif($6, 0), checked_at = $7,
+    updated_at = $8, version = version + 1
+WHERE id = $1 AND version = $9 AND status = ANY ($10)`
+
+// saveMultisig stores an account that differs from before, with an event if its status changed.
+func (t unitTx) saveMultisig(ctx context.Context, by exchange.Principal, before, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
+	from := []exchange.MultisigStatus{before.Status}
+	if a.Status != before.Status {
+		if err := exchange.MultisigMachine.Allow(before.Status, a.Status); err != nil {
+			return before, err
+		}
+		from = exchange.MultisigMachine.Sources(a.Status)
+	}
+	a.UpdatedAt, a.StatusDetail = t.s.now(), clip(a.StatusDetail, maxMultisigDetail)
+	err := t.One(ctx, saveMultisig, a.ID, a.Address, a.ControlThreshold, a.Status, a.StatusDetail, int64(a.CheckedBlock), nullTime(a.CheckedAt), a.UpdatedAt, //nolint:gosec // G115: block numbers are far from the limit
+		before.Version, pq.Array(from))
+	if err != nil {
+		return before, err
+	}
+	a.Version++
+	if a.Status == before.Status && a.StatusDetail == before.StatusDetail {
+		return a, nil
+	}
+	return a, t.record(ctx, auditEvent{
+		by: by, object: "multisig_account", id: a.ID, name: "multisig_account." + string(a.Status), before: multisigSnapshot(before), after: multisigSnapshot(a),
+	})
+}
+
+const maxMultisigDetail = 300
+
+// OpenMultisig approves the payment that opens a new account at the address that was computed for it, with what the account must hold. A
+// repeated call returns the account with its payment. CodeStateConflict while the key of an owner is not made, and for an adopted account.
+func (s *Store) OpenMultisig(ctx context.Context, account uuid.UUID, address string, rent money.Amount) (exchange.MultisigAccount, error) {
+	return s.moveMultisig(ctx, account, func(ctx context.Context, t unitTx, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
+		if a.Status != exchange.MultisigPreparing {
+			return a, nil
+		}
+		if a.Adopted || slices.ContainsFunc(a.Owners, func(o exchange.MultisigOwner) bool { return o.Address == "" }) {
+			return a, exchange.Errorf(exchange.CodeStateConflict, "The account is adopted, or the key of an owner is not made yet.")
+		}
+		gas, found, err := t.gasWallet(ctx, a.Network)
+		if err == nil && !found {
+			err = exchange.Errorf(exchange.CodeUnsupported, "The house has no gas wallet on %s that opens an account.", a.Network)
+		}
+		if err != nil {
+			return a, err
+		}
+		opening := a
+		opening.Status, opening.Address = exchange.MultisigOpening, address
+		if opening, err = t.saveMultisig(ctx, flow, a, opening); err != nil {
+			return a, err
+		}
+		p, err := t.addPayment(ctx, flow, multisigPayment{}, exchange.ChainPayment{
+			Purpose: exchange.ForMultisigOpen, ObjectID: a.ID, Network: a.Network, Amount: rent, WalletID: gas.ID, ToAddress: address, ApprovedBy: byPolicy,
+		})
+		opening.PaymentID = p.ID
+		return opening, err
+	})
+}
+
+// moveMultisig runs a change of a locked account.
+func (s *Store) moveMultisig(ctx context.Context, account uuid.UUID,
+	fn func(context.Context, unitTx, exchange.MultisigAccount) (exchange.MultisigAccount, error),
+) (exchange.MultisigAccount, error) {
+	var moved exchange.MultisigAccount
+	err := s.inTx(ctx, "account of several owners", func(t unitTx) error {
+		a, err := t.lockedMultisig(ctx, account)
+		if err == nil {
+			moved, err = fn(ctx, t, a)
+		}
+		return err
+	})
+	return moved, err
+}
+
+// RefuseMultisig ends an account that was to be adopted and is another one on the final chain than was agreed; the detail says how. A repeated
+// call changes nothing. CodeStateConflict for every other account.
+func (s *Store) RefuseMultisig(ctx context.Context, account uuid.UUID, detail string) (exchange.MultisigAccount, error) {
+	return s.moveMultisig(ctx, account, func(ctx context.Context, t unitTx, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
+		if a.Status == exchange.MultisigRefused {
+			return a, nil
+		}
+		if !a.Adopted {
+			return a, exchange.Errorf(exchange.CodeStateConflict, "Only an account that is adopted can be refused.")
+		}
+		refused := a
+		refused.Status, refused.StatusDetail = exchange.MultisigRefused, detail
+		return t.saveMultisig(ctx, watching, a, refused)
+	})
+}
+
+// GiveUpMultisig ends an account that could not be opened, by an operator's decision, and gives up its payment. CodeStateConflict while a
+// transaction may still open it, and once it is a wallet. A repeated call changes nothing.
+func (s *Store) GiveUpMultisig(ctx context.Context, account uuid.UUID, by exchange.Principal) (exchange.MultisigAccount, error) {
+	return s.moveMultisig(ctx, account, func(ctx context.Context, t unitTx, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
+		if a.Status == exchange.MultisigRefused {
+			return a, nil
+		}
+		if a.Status != exchange.MultisigOpening && a.Status != exchange.MultisigPreparing {
+			return a, exchange.Errorf(exchange.CodeStateConflict, "An account that is %s can't be given up.", a.Status)
+		}
+		p, found, err := t.paymentOf(ctx, exchange.ForMultisigOpen, a.ID)
+		if err == nil && found && p.Status != exchange.ChainCancelled {
+			err = t.abandonPayment(ctx, p.ID, "given up", by)
+		}
+		if err != nil {
+			return a, err
+		}
+		ended := a
+		ended.Status, ended.StatusDetail = exchange.MultisigRefused, "given up"
+		return t.saveMultisig(ctx, by, a, ended)
+	})
+}
+
+// ActivateMultisig makes an account a wallet, if what the chain says about it at a final block is what was agreed. It refuses an adopted account
+// that is another one. A repeated call changes nothing. CodeStateConflict while the account is not opened, or when an opened one is another one:
+// its payment is completed only with the agreed owners.
+func (s *Store) ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error) {
+	return s.moveMultisig(ctx, account, func(ctx context.Context, t unitTx, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
+		if a.Status != exchange.MultisigPreparing && a.Status != exchange.MultisigOpening {
+			return a, nil
+		}
+		if a.Status == exchange.MultisigPreparing && !a.Adopted {
+			return a, exchange.Errorf(exchange.CodeStateConflict, "The account is not opened yet.")
+		}
+		next := a
+		next.CheckedBlock, next.CheckedAt = q.Block, t.s.now()
+		if next.StatusDetail = a.Difference(q); next.StatusDetail != "" {
+			if a.Status == exchange.MultisigOpening {
+				return a, exchange.Errorf(exchange.CodeStateConflict, "The account on the chain is another one than was agreed: %s.", next.StatusDetail)
+			}
+			next.Status = exchange.MultisigRefused
+			return t.saveMultisig(ctx, watching, a, next)
+		}
+		next.Status = exchange.MultisigActive
+		if a.Kind == exchange.MultisigTron {
+			next.ControlThreshold = q.ControlThreshold
+		}
+		if err := t.addMultisigWallet(ctx, next); err != nil {
+			return a, err
+		}
+		return t.saveMultisig(ctx, watching, a, next)
+	})
+}
+
+const insertMultisigWallet = `
+INSERT INTO wallets (id, owner_type, purpose, network, address, asset, type, custody, label, is_default, created_by, created_at, updated_at)
+VALUES ($1, 'treasury', 'multisig', $2, $3, $4, 'cold', 'multisig', $5, false, $6, $7, $7) RETURNING ` + walletColumns
+
+func (t unitTx) addMultisigWallet(ctx context.Context, a exchange.MultisigAccount) error {
+	var w exchange.Wallet
+	if err := t.Get(ctx, &w, insertMultisigWallet, a.ID, a.Network, a.Address, a.Asset, a.Label, a.RequestedBy, t.s.now()); err != nil {
+		return err
+	}
+	return t.record(ctx, auditEvent{by: watching, object: "wallet", id: w.ID, name: "wallet.created", vendor: a.MerchantID, after: walletSnapshot(w)})
+}
+
+// CheckedMultisig stores what the chain says about a wallet of several owners at a final block: whether its owners are those that were agreed.
+// What an older block says changes nothing.
+func (s *Store) CheckedMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error) {
+	return s.moveMultisig(ctx, account, func(ctx context.Context, t unitTx, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
+		if a.Status != exchange.MultisigActive && a.Status != exchange.MultisigDiffers {
+			return a, exchange.Errorf(exchange.CodeStateConflict, "An account that is %s is no wallet.", a.Status)
+		}
+		if q.Block <= a.CheckedBlock {
+			return a, nil
+		}
+		next := a
+		next.CheckedBlock, next.CheckedAt, next.Status = q.Block, t.s.now(), exchange.MultisigActive
+		if next.StatusDetail = a.Difference(q); next.StatusDetail != "" {
+			next.Status = exchange.MultisigDiffers
+		}
+		return t.saveMultisig(ctx, watching, a, next)
+	})
+}
