@@ -16,7 +16,7 @@ import (
 
 // driver is a network's client with its connections.
 type driver interface {
-	chain.Client
+	chain.Multisig
 	Close()
 }
 
@@ -162,6 +162,7 @@ func (p parts) chain(name exchange.Network) ([]any, error) {
 		&activities.Comparing{Store: p.db, Client: c, Poll: poll, WatchTimeout: activities.DefaultWatchTimeout},
 		&activities.SwapSync{Store: p.db, Client: c, Poll: poll, WatchTimeout: activities.DefaultWatchTimeout},
 		&activities.Cold{Store: p.db, Client: c, Now: time.Now},
+		&activities.Multisigs{Store: p.db, Client: c, Poll: poll},
 	}, nil
 }
 
@@ -218,7 +219,7 @@ func (p parts) signer(name exchange.Network) ([]any, error) {
 	}
 	return []any{
 		&activities.Signing{Signer: signer, Store: p.db, Cold: signer, Recipients: &activities.Recipients{Store: p.db, Screener: screener, Holders: c}},
-		wallets,
+		wallets, &activities.MultisigKeys{Keys: maker, Store: p.db},
 	}, nil
 }
 

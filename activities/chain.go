@@ -147,7 +147,7 @@ func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exc
 			return Delivery{}, err
 		}
 	}
-	if err := c.hear(ctx, live, in); err != nil {
+	if err := c.hear(ctx, p, live, in); err != nil {
 		return Delivery{}, err
 	}
 	var first chain.Facts // about the leader
@@ -182,8 +182,11 @@ func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exc
 }
 
 // hear learns from the deposit watch whether a node has to be asked already, and returns NotYet if not. While the watch is silent or
-// behind, each check asks.
-func (c *Chain) hear(ctx context.Context, live []exchange.ChainAttempt, in DeliverInput) error {
+// behind, each check asks; and so it does for a payment of nothing, whose transaction has no movement for the watch to read.
+func (c *Chain) hear(ctx context.Context, p exchange.ChainPayment, live []exchange.ChainAttempt, in DeliverInput) error {
+	if p.Amount.IsZero() {
+		return nil
+	}
 	ids := make([]string, len(live))
 	for i, a := range live {
 		ids[i] = a.TxID

@@ -135,6 +135,7 @@ const (
 	ObjectWithdrawal = "otc_withdrawal"
 	ObjectFeeSweep   = "fee_sweep"
 	ObjectSwap       = "swap"
+	ObjectMultisig   = "multisig_account"
 	ObjectRefund     = "refund" // one by bank
 )
 

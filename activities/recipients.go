@@ -50,8 +50,8 @@ func (r *Recipients) obstacle(ctx context.Context, paymentID uuid.UUID) (string,
 	}
 	transfer := terms.Payment.Purpose == exchange.ForTransfer
 	switch {
-	case terms.Payment.Purpose == exchange.ForNonceAccount, terms.Payment.Purpose == exchange.ForNonceAdvance:
-		return "", nil // the gas wallet's own account
+	case terms.Payment.Purpose == exchange.ForNonceAccount, terms.Payment.Purpose == exchange.ForNonceAdvance, terms.Payment.Purpose == exchange.ForMultisigOpen:
+		return "", nil // an account of the house
 	case terms.Cold && transfer: // it waits for a transaction that is signed offline
 		return "", nil
 	case terms.Cold:

@@ -58,6 +58,14 @@ func Wrap(r Reason, cause error, format string, args ...any) *Error {
 	return &Error{Reason: r, Detail: fmt.Sprintf(format, args...), Cause: cause}
 }
 
+// DetailOf is the detail of an error that a driver recognised, and the text of any other.
+func DetailOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Detail
+	}
+	return err.Error()
+}
+
 // ReasonOf finds the reason in an error chain: "" for nil, ReasonProtocol for an unknown error.
 func ReasonOf(err error) Reason {
 	if err == nil {

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"kivuko/exchange"
@@ -50,6 +51,15 @@ type Opener interface {
 	MultisigAccount(authority, seed string, q OwnersChange) (string, error)
 	// MultisigRent is what the account must hold.
 	MultisigRent(ctx context.Context) (money.Amount, error)
+}
+
+// OpeningOf is the seed and the quorum with which an account of several owners is opened.
+func OpeningOf(a exchange.MultisigAccount) (seed string, q OwnersChange) {
+	q.Threshold = uint32(a.Threshold)
+	for _, o := range a.Owners {
+		q.Owners = append(q.Owners, Owner{Address: o.Address, Weight: uint32(o.Weight)})
+	}
+	return a.ID.String(), q
 }
 
 // Owner is one of the keys that control an account.
@@ -102,6 +112,14 @@ type OwnersChange struct {
 	Threshold uint32
 	// Control is the quorum of the owner permission on TRON.
 	Control *OwnersChange
+}
+
+// Equal reports whether two changes give an account the same quorum; nil is none.
+func (c *OwnersChange) Equal(o *OwnersChange) bool {
+	if c == nil || o == nil {
+		return c == o
+	}
+	return c.Threshold == o.Threshold && slices.Equal(c.Owners, o.Owners) && c.Control.Equal(o.Control)
 }
 
 // Joint is a transaction that several owners sign.

@@ -78,6 +78,25 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A payment of nothing, as the one that opens a Safe, is made when its transaction succeeded: there is no movement to look for.
+func TestJudgeOfNothing(t *testing.T) {
+	nothing := chain.Transfer{From: "A", To: "B", Amount: money.Zero(money.ETH)}
+	for name, c := range map[string]struct {
+		expected chain.Transfer
+		where    chain.Location
+		want     chain.Verdict
+	}{
+		"final":               {nothing, chain.Location{Stage: chain.StageFinal, OK: true}, chain.VerdictSucceeded},
+		"final and failed":    {nothing, chain.Location{Stage: chain.StageFinal}, chain.VerdictFailed},
+		"included":            {nothing, chain.Location{Stage: chain.StageIncluded, OK: true}, chain.VerdictWait},
+		"nothing is expected": {chain.Transfer{}, chain.Location{Stage: chain.StageFinal, OK: true}, chain.VerdictFailed},
+	} {
+		if got := chain.Judge(chain.Facts{Expected: c.expected, Location: c.where}); got != c.want {
+			t.Errorf("%s: judged %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 // harness is a chain with the rules for a transaction that expires: it enters a block only while the previous block is older
 // than the expiry (java-tron Manager.validateCommon), at most once, and a final block is never undone.
 type harness struct {

@@ -171,6 +171,8 @@ type MultisigQuorum struct {
 	ControlThreshold int
 	Block            uint64
 	BlockID          string
+	// Foreign is why the account is none of several owners that we use; the owners and thresholds are then unknown.
+	Foreign string
 }
 
 // Sum is the weight of all owners together.
@@ -189,6 +191,9 @@ func OwnerKeyPurpose(n int) string { return fmt.Sprintf("owner-%d", n) }
 // Difference says in what way the account on the chain is not the one that was agreed; empty when they agree. The owners who may change the
 // owners (on TRON) are agreed owners with the same weight, and need at least as much weight together as those who pay.
 func (a MultisigAccount) Difference(q MultisigQuorum) string {
+	if q.Foreign != "" {
+		return q.Foreign
+	}
 	agreed := map[string]int{}
 	for _, o := range a.Owners {
 		agreed[a.Network.Compared(o.Address)] = o.Weight

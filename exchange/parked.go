@@ -23,6 +23,7 @@ type ParkedFlow struct {
 	OrderID     uuid.UUID // the order that the object belongs to
 	FeeSweepID  uuid.UUID
 	SwapID      uuid.UUID
+	MultisigID  uuid.UUID // the account of several owners that the object is
 	ExceptionID uuid.UUID // the open payment exception that the object is or has
 	RefundID    uuid.UUID
 	TransferID  uuid.UUID

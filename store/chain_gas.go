@@ -13,6 +13,11 @@ import (
 const readGasWallet = `SELECT ` + walletColumns + ` FROM wallets
 WHERE owner_id IS NULL AND purpose = 'gas' AND network = $1 AND type = 'hot' AND custody = 'custodial' ORDER BY created_at, id LIMIT 1`
 
+// GasWallet reads the wallet of the house that pays the fees of a network; CodeNotFound when there is none.
+func (s *Store) GasWallet(ctx context.Context, n exchange.Network) (exchange.Wallet, error) {
+	return readOne[exchange.Wallet](ctx, s.db, "gas wallet", readGasWallet, n)
+}
+
 func (t unitTx) gasWallet(ctx context.Context, n exchange.Network) (exchange.Wallet, bool, error) {
 	return readFound[exchange.Wallet](ctx, t, readGasWallet, n)
 }

@@ -137,6 +137,11 @@ func (s *Store) MultisigAccount(ctx context.Context, v View, id uuid.UUID) (exch
 	return r.account()
 }
 
+// MultisigAccountByID reads an account for our own flows; CodeNotFound if there is none.
+func (s *Store) MultisigAccountByID(ctx context.Context, id uuid.UUID) (exchange.MultisigAccount, error) {
+	return s.MultisigAccount(ctx, Everything(), id)
+}
+
 // MultisigFilter narrows a list of accounts of several owners.
 type MultisigFilter struct {
 	Network    exchange.Network

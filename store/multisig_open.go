@@ -135,7 +135,7 @@ func (s *Store) GiveUpMultisig(ctx context.Context, account uuid.UUID, by exchan
 			return a, exchange.Errorf(exchange.CodeStateConflict, "An account that is %s can't be given up.", a.Status)
 		}
 		p, found, err := t.paymentOf(ctx, exchange.ForMultisigOpen, a.ID)
-		if err == nil && found && p.Status != exchange.ChainCancelled {
+		if err == nil && found && p.Status != exchange.ChainCancelled && p.Status != exchange.ChainCompleted {
 			err = t.abandonPayment(ctx, p.ID, "given up", by)
 		}
 		if err != nil {
@@ -171,11 +171,23 @@ func (s *Store) ActivateMultisig(ctx context.Context, account uuid.UUID, q excha
 		if a.Kind == exchange.MultisigTron {
 			next.ControlThreshold = q.ControlThreshold
 		}
+		if err := t.openedBefore(ctx, a.ID); err != nil {
+			return a, err
+		}
 		if err := t.addMultisigWallet(ctx, next); err != nil {
 			return a, err
 		}
 		return t.saveMultisig(ctx, watching, a, next)
 	})
+}
+
+// openedBefore gives up the payment of an account that another transaction opened, for the same owners: anyone may make a Safe.
+func (t unitTx) openedBefore(ctx context.Context, account uuid.UUID) error {
+	p, found, err := t.paymentOf(ctx, exchange.ForMultisigOpen, account)
+	if err != nil || !found || p.Status == exchange.ChainCompleted || p.Status == exchange.ChainCancelled {
+		return err
+	}
+	return t.abandonPayment(ctx, p.ID, "opened before", watching)
 }
 
 const insertMultisigWallet = `

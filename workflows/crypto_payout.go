@@ -280,6 +280,9 @@ func (in CryptoPayoutInput) about() string {
 	if in.SwapID != uuid.Nil {
 		return "swap " + in.SwapID.String()
 	}
+	if in.MultisigID != uuid.Nil {
+		return "account of several owners " + in.MultisigID.String()
+	}
 	if in.WalletID != uuid.Nil {
 		return "the next payment of wallet " + in.WalletID.String()
 	}

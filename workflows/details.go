@@ -95,6 +95,7 @@ func (s subject) objects() string {
 		{"OTC deposit", "otc/deposits", s.object.DepositID},
 		{"fee sweep", "treasury/fee-sweeps", s.object.FeeSweepID},
 		{"swap", "swaps", s.object.SwapID},
+		{"account of several owners", "multisig/accounts", s.object.MultisigID},
 		{"order", "orders", s.object.OrderID},
 	} {
 		if o.id != uuid.Nil {

@@ -112,6 +112,7 @@ type CryptoPayoutInput struct {
 	WithdrawalID uuid.UUID `json:"withdrawal_id,omitzero"`
 	FeeSweepID   uuid.UUID `json:"fee_sweep_id,omitzero"` // when it brings earned fees to the treasury
 	SwapID       uuid.UUID `json:"swap_id,omitzero"`      // when it is a leg of a swap
+	MultisigID   uuid.UUID `json:"multisig_id,omitzero"`  // when it opens an account of several owners
 	// GasFor is set when the payment brings gas: the payment that needs it, whose flow gets the signal when it has arrived.
 	GasFor uuid.UUID `json:"gas_for,omitzero"`
 	// WalletID is set when the payment brings gas ahead of need: the wallet that gets it.

@@ -80,6 +80,31 @@ func (s *faultyStore) OpenScheduledFeeSweeps(ctx context.Context, n exchange.Net
 	return result(s, "OpenScheduledFeeSweeps", func() ([]uuid.UUID, error) { return s.Store.OpenScheduledFeeSweeps(ctx, n, asset) })
 }
 
+func (s *faultyStore) MultisigAccountByID(ctx context.Context, id uuid.UUID) (exchange.MultisigAccount, error) {
+	return result(s, "MultisigAccountByID", func() (exchange.MultisigAccount, error) { return s.Store.MultisigAccountByID(ctx, id) })
+}
+
+func (s *faultyStore) StoreOwnerKey(ctx context.Context, account uuid.UUID, n int, address string, key exchange.SealedKey) (exchange.MultisigOwner, error) {
+	return result(s, "StoreOwnerKey", func() (exchange.MultisigOwner, error) { return s.Store.StoreOwnerKey(ctx, account, n, address, key) })
+}
+
+func (s *faultyStore) OpenMultisig(ctx context.Context, account uuid.UUID, address string, rent money.Amount) (exchange.MultisigAccount, error) {
+	return result(s, "OpenMultisig", func() (exchange.MultisigAccount, error) { return s.Store.OpenMultisig(ctx, account, address, rent) })
+}
+
+func (s *faultyStore) ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error) {
+	return result(s, "ActivateMultisig", func() (exchange.MultisigAccount, error) { return s.Store.ActivateMultisig(ctx, account, q) })
+}
+
+func (s *faultyStore) RefuseMultisig(ctx context.Context, account uuid.UUID, detail string) (exchange.MultisigAccount, error) {
+	return result(s, "RefuseMultisig", func() (exchange.MultisigAccount, error) { return s.Store.RefuseMultisig(ctx, account, detail) })
+}
+
+func (s *faultyStore) GiveUpMultisig(ctx context.Context, account uuid.UUID, by exchange.Principal) (exchange.MultisigAccount, error) {
+	s.watch()
+	return result(s, "GiveUpMultisig", func() (exchange.MultisigAccount, error) { return s.Store.GiveUpMultisig(ctx, account, by) })
+}
+
 func (s *faultyStore) CancelFunding(ctx context.Context, order uuid.UUID, by exchange.Principal) error {
 	s.watch()
 	return s.around("CancelFunding", func() error { return s.Store.CancelFunding(ctx, order, by) })

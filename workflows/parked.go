@@ -89,6 +89,7 @@ var objectTypes = []struct {
 	{feeSweepForm, "fee_sweep"},
 	{bankRefundForm, "refund"},
 	{swapForm, "swap"},
+	{multisigForm, "multisig_account"},
 }
 
 // ObjectOf returns the type and id of the object that a flow is about: "order" and the order's id, for example. It

@@ -89,7 +89,7 @@ func payoutAdvice(what, do string) advice {
 }
 
 // guide holds the advice for every reason. docs/runbooks.md has the long form under the same headings.
-var guide = merged(onRampGuide, offRampGuide, payoutGuide, withdrawalGuide, bankRefundGuide, swapGuide)
+var guide = merged(onRampGuide, offRampGuide, payoutGuide, withdrawalGuide, bankRefundGuide, swapGuide, multisigGuide)
 
 // merged joins guides that have no reason in common.
 func merged(guides ...map[Reason]advice) map[Reason]advice {

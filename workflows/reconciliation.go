@@ -76,12 +76,22 @@ func ReconcileNetwork(ctx workflow.Context, in ReconcileNetworkInput) (activitie
 			break
 		}
 	}
+	if !of.Failed {
+		checkOwners(ctx, in.Network)
+	}
 	done, err := step(ctx, database, "End the comparison", reconciliation.FinishReconciliation, of)
 	if err != nil {
 		return done, passOn(err)
 	}
 	show(ctx, AttrStatus.ValueSet(string(done.Status)), AttrWaitingFor.ValueSet(WaitsForNothing))
 	return done, nil
+}
+
+// checkOwners has the owners of the network's accounts of several owners read again. What can't be read now is read by the next run.
+func checkOwners(ctx workflow.Context, n exchange.Network) {
+	if _, err := fetch(ctx, watch(n), "Read the owners of shared accounts", multisigs.CheckMultisigs); err != nil {
+		workflow.GetLogger(ctx).Warn("the owners of shared accounts could not be read", "network", n, "error", err)
+	}
 }
 
 // reconcileFault returns the code for why a network could not be compared.

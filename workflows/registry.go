@@ -146,6 +146,7 @@ func Flows() []Flow {
 		{TypeOTCDeposit, OTCDeposit, otcDepositForm},
 		{TypeOTCWithdrawal, OTCWithdrawal, withdrawalForm},
 		{TypeSwap, Swap, swapForm},
+		{TypeOpenMultisig, OpenMultisig, multisigForm},
 		{TypeWatchInventory, WatchInventory, ""},
 	}
 }
@@ -274,6 +275,9 @@ var (
 	comparing      *activities.Comparing
 	syncing        *activities.SwapSync
 	cold           *activities.Cold
+	multisigs      *activities.Multisigs
+	multisigKeys   *activities.MultisigKeys
+	multisigRows   *activities.MultisigRows
 	signing        *activities.Signing
 	wallets        *activities.Wallets
 	webhooks       *activities.Webhooks
@@ -283,15 +287,15 @@ var (
 func Activities(queue string) []any {
 	switch {
 	case queue == QueueFlows:
-		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc, withdrawals, bankRefunds, swaps}
+		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc, withdrawals, bankRefunds, swaps, multisigRows}
 	case queue == QueueMomo:
 		return []any{momo, payouts, refunds, float, statement}
 	case queue == QueueWebhooks:
 		return []any{webhooks}
 	case ChainOf(queue) != "":
-		return []any{chains, ahead, deposits, comparing, syncing, cold}
+		return []any{chains, ahead, deposits, comparing, syncing, cold, multisigs}
 	case SignerOf(queue) != "":
-		return []any{signing, wallets}
+		return []any{signing, wallets, multisigKeys}
 	}
 	return nil
 }

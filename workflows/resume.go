@@ -43,6 +43,8 @@ func LiveFlowOf(r exchange.LiveRow) LiveFlow {
 		return LiveFlow{ReturnDepositID(r.ObjectID), TypeReturnDeposit, ReturnDepositSummary, ReturnDepositAttributes(r.Network, false), in}
 	case exchange.LiveFeeSweep:
 		return LiveFlow{FeeSweepID(r.ObjectID), TypeFeeSweep, FeeSweepSummary, FeeSweepAttributes(r.Network), FeeSweepInput{}}
+	case exchange.LiveMultisig:
+		return LiveFlow{OpenMultisigID(r.ObjectID), TypeOpenMultisig, OpenMultisigSummary, OpenMultisigAttributes(r.Network), OpenMultisigInput{}}
 	case exchange.LiveBankRefund:
 		return LiveFlow{BankRefundID(r.ObjectID), TypeBankRefund, BankRefundSummary, BankRefundAttributes(), BankRefundInput{}}
 	case exchange.LiveTopUp:

@@ -26,11 +26,25 @@ type Addresser interface {
 
 // CreateKey creates and seals the key of a new wallet.
 func (m Maker) CreateKey(ctx context.Context, walletID uuid.UUID, n exchange.Network) (string, exchange.SealedKey, error) {
-	network := m.Networks[n]
+	return m.create(ctx, Ref{WalletID: walletID, Network: n})
+}
+
+// CreateOwnerKey creates and seals the key of one owner of an account of several owners.
+func (m Maker) CreateOwnerKey(ctx context.Context, account uuid.UUID, n exchange.Network, owner int) (string, exchange.SealedKey, error) {
+	return m.create(ctx, OwnerRef(account, n, owner))
+}
+
+// OwnerRef is the reference of the key of one owner of an account of several owners, by the owner's number.
+func OwnerRef(account uuid.UUID, n exchange.Network, owner int) Ref {
+	return Ref{WalletID: account, Network: n, Purpose: exchange.OwnerKeyPurpose(owner)}
+}
+
+func (m Maker) create(ctx context.Context, ref Ref) (string, exchange.SealedKey, error) {
+	network := m.Networks[ref.Network]
 	if network == nil {
-		return "", exchange.SealedKey{}, exchange.Errorf(exchange.CodeUnsupported, "Wallets on %s are not supported by this signer.", n)
+		return "", exchange.SealedKey{}, exchange.Errorf(exchange.CodeUnsupported, "Wallets on %s are not supported by this signer.", ref.Network)
 	}
-	sealed, err := m.Vault.Create(ctx, Ref{WalletID: walletID, Network: n})
+	sealed, err := m.Vault.Create(ctx, ref)
 	if err != nil {
 		return "", exchange.SealedKey{}, err
 	}
@@ -39,7 +53,7 @@ func (m Maker) CreateKey(ctx context.Context, walletID uuid.UUID, n exchange.Net
 		return "", exchange.SealedKey{}, err
 	}
 	return address, exchange.SealedKey{
-		WalletID: walletID, Ciphertext: sealed.Ciphertext, MasterKey: sealed.MasterKey, PublicKey: sealed.PublicKey,
+		WalletID: ref.WalletID, Ciphertext: sealed.Ciphertext, MasterKey: sealed.MasterKey, PublicKey: sealed.PublicKey,
 		Algorithm: string(sealed.Algorithm),
 	}, nil
 }

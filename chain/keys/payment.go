@@ -50,6 +50,8 @@ type PaymentStore interface {
 	// SaveReplacement stores a signed transaction that replaces the leading one of the given id with a higher fee, and
 	// returns the one that leads afterwards.
 	SaveReplacement(ctx context.Context, bumps uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error)
+	// MultisigAccountByID reads an account of several owners that a payment opens.
+	MultisigAccountByID(ctx context.Context, id uuid.UUID) (exchange.MultisigAccount, error)
 }
 
 // Bounds of how often a transaction is prepared again because its id or its number was taken.
@@ -224,6 +226,7 @@ type order struct {
 	payment exchange.ChainPayment
 	sealed  []Sealed
 	client  chain.Client
+	opens   *exchange.MultisigAccount // that the payment opens; nil for none
 }
 
 // order reads a payment and refuses one that differs from its approval.
@@ -237,6 +240,11 @@ func (s *PaymentSigner) order(ctx context.Context, id uuid.UUID, states ...excha
 		return order{}, err
 	}
 	o.sealed = sealed
+	if p.Purpose == exchange.ForMultisigOpen {
+		if o.opens, err = s.opening(ctx, p); err != nil {
+			return order{}, err
+		}
+	}
 	holders := []string{p.FromAddress}
 	if p.FeePayer != "" {
 		if !o.client.Traits().Sponsored || p.FeeWalletID == uuid.Nil {
@@ -253,6 +261,19 @@ func (s *PaymentSigner) order(ctx context.Context, id uuid.UUID, states ...excha
 		}
 	}
 	return o, nil
+}
+
+// opening reads the account that a payment opens. Its owners come from its own rows, and the driver refuses them unless they lead to the
+// address that was approved.
+func (s *PaymentSigner) opening(ctx context.Context, p exchange.ChainPayment) (*exchange.MultisigAccount, error) {
+	a, err := s.store.MultisigAccountByID(ctx, p.ObjectID)
+	if err != nil {
+		return nil, err
+	}
+	if a.ID != p.ObjectID || a.Network != p.Network || a.Adopted || a.Status != exchange.MultisigOpening || a.Address != p.ToAddress {
+		return nil, refuse(p.ID, exchange.CodeStateConflict, "the account %s (%s, %s) is not one that it opens", a.ID, a.Address, a.Status)
+	}
+	return &a, nil
 }
 
 func refuse(id uuid.UUID, code exchange.Code, format string, args ...any) error {
@@ -286,7 +307,7 @@ func (s *PaymentSigner) approved(p exchange.ChainPayment, id uuid.UUID, states .
 	if !ok {
 		return order{}, refuse(id, exchange.CodeUnsupported, "this signer has no network %s", p.Network)
 	}
-	if !p.Amount.Positive() {
+	if p.Amount.Sign() < 0 || p.Amount.IsZero() && p.Purpose != exchange.ForMultisigOpen { // a Safe is opened without ether
 		return order{}, refuse(id, exchange.CodeInvalid, "its amount is not positive")
 	}
 	if limit, bounded := s.ceilings[p.Amount.Asset()]; bounded && p.Amount.Cmp(limit) > 0 {
@@ -304,6 +325,9 @@ func (o order) draft() chain.Draft {
 		d.Step, d.Seed = chain.NonceOpen, exchange.NonceSeed(p.ObjectID)
 	case exchange.ForNonceAdvance:
 		d.Step = chain.NonceAdvance
+	case exchange.ForMultisigOpen:
+		seed, owners := chain.OpeningOf(*o.opens)
+		d.Seed, d.Owners = seed, &owners
 	case exchange.ForOrder, exchange.ForRefund, exchange.ForTransfer, exchange.ForGas, exchange.ForSweep, exchange.ForFunding, exchange.ForWithdrawal, exchange.ForFeeSweep,
 		exchange.ForSwapCollect, exchange.ForSwapPayout, exchange.ForSwapRefund: // plain transfers
 	}
@@ -352,7 +376,7 @@ func (s *PaymentSigner) prepare(ctx context.Context, o order, d chain.Draft) (ch
 	}
 	got := u.Transfer
 	if got.From != d.From || got.To != d.To || !got.Amount.Equal(d.Amount) || u.FeePayer != d.FeePayer || u.Nonce != d.Nonce ||
-		u.Step != d.Step || u.Seed != d.Seed {
+		u.Step != d.Step || u.Seed != d.Seed || !u.Owners.Equal(d.Owners) {
 		return u, exchange.Errorf(exchange.CodeInternal, "keys: the driver prepared another transfer for payment %s", o.payment.ID)
 	}
 	return u, nil

@@ -46,7 +46,7 @@ func (d *driver) Prepare(_ context.Context, draft chain.Draft) (chain.Unsigned, 
 	}
 	body := fmt.Sprintf("%s>%s:%s@%d", t.From, t.To, t.Amount, d.stamps.Add(1))
 	digest := sha256.Sum256([]byte(body))
-	u := chain.Unsigned{Transfer: t, Payload: digest[:], Body: []byte(body), ExpiresAt: time.Unix(1000, 0)}
+	u := chain.Unsigned{Transfer: t, Payload: digest[:], Body: []byte(body), ExpiresAt: time.Unix(1000, 0), Seed: draft.Seed, Owners: draft.Owners}
 	if d.change != nil {
 		d.change(&u)
 	}
@@ -80,6 +80,8 @@ type records struct {
 	reserve  money.Amount
 	budget   money.Amount // what the house has left; unlimited without an asset
 	share    money.Amount // the house's share of the wallet; unlimited without an asset
+
+	account exchange.MultisigAccount // that the payment opens
 
 	reservedFrom []uint64
 	saved        int
@@ -141,6 +143,10 @@ func (s *records) HouseGas(context.Context, exchange.ChainPayment) (money.Amount
 
 func (s *records) FeesLeft(context.Context, exchange.ChainPayment) (money.Amount, bool, error) {
 	return s.budget, s.budget.Asset() != "", nil
+}
+
+func (s *records) MultisigAccountByID(context.Context, uuid.UUID) (exchange.MultisigAccount, error) {
+	return s.account, nil
 }
 
 func (s *records) SaveReplacement(_ context.Context, bumps uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {
