@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"kivuko/chain"
 	"kivuko/chain/keys"
 	"kivuko/exchange"

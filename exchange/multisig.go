@@ -48,6 +48,9 @@ func (k MultisigKind) MaxThreshold() int {
 	return k.MaxOwners()
 }
 
+// SpendsCoin reports whether the owners can move the network's coin. In an account of the Token program it stays for ever.
+func (k MultisigKind) SpendsCoin() bool { return k != MultisigSPL }
+
 // MultisigKindOn is the kind of a network.
 func MultisigKindOn(n Network) MultisigKind {
 	return map[Network]MultisigKind{Ethereum: MultisigSafe, Tron: MultisigTron, Solana: MultisigSPL}[n]

@@ -342,7 +342,7 @@ func (sc *scan) verdict(m exchange.ChainMovement) exchange.ChainDeposit {
 		d.Kind = exchange.DepositUnmatched
 	case to.OwnerID.Valid:
 		d.Kind = exchange.DepositCredit
-	case to.Purpose == exchange.HouseTreasury, to.Purpose == exchange.HouseGas && native:
+	case to.Purpose == exchange.HouseTreasury, to.Purpose == exchange.HouseGas && native, to.Purpose == exchange.HouseMultisig && (!native || exchange.MultisigKindOn(sc.network).SpendsCoin()):
 		d.Kind = exchange.DepositHouse
 	case sc.awaited(to.ID):
 		d.Kind = exchange.DepositAwaited

@@ -12,11 +12,12 @@ import (
 
 // Money on the wrong network: sent to the TRON form of an Ethereum address of ours, or the other way round. We have
 // the key on both networks, so the money is in our custody, but in no wallet that was given to anyone. It gets one:
-// the counterpart, which belongs to the house and signs with the key of the original wallet.
+// the counterpart, which belongs to the house and signs with the key of the original wallet. The other form of an account of several owners is
+// not ours: a contract is not there, and neither are permissions.
 
 const walletsOfCounterparts = `
 SELECT w.id, w.counterpart, w.address, w.network, w.asset, w.type, w.custody FROM wallets w
-WHERE w.counterpart = ANY ($1) AND w.purpose <> 'counterpart' AND w.network <> $2 AND NOT EXISTS (SELECT FROM wallets t WHERE t.counterpart_of = w.id)`
+WHERE w.counterpart = ANY ($1) AND w.purpose <> 'counterpart' AND w.custody = 'custodial' AND w.network <> $2 AND NOT EXISTS (SELECT FROM wallets t WHERE t.counterpart_of = w.id)`
 
 // counterpartRow is a wallet whose counterpart on the other network does not exist yet.
 type counterpartRow struct {

@@ -132,9 +132,9 @@ func (s *Store) OpenDifferences(ctx context.Context, n exchange.Network) (int, e
 	return count, translate(s.db.Get(ctx, &count, openDifferences, n), "difference")
 }
 
-const walletsAfter = `SELECT ` + walletColumns + ` FROM wallets WHERE network = $1 AND custody = 'custodial' AND id > $2 ORDER BY id LIMIT $3`
+const walletsAfter = `SELECT ` + walletColumns + ` FROM wallets WHERE network = $1 AND id > $2 ORDER BY id LIMIT $3`
 
-// WalletsAfter lists the custodial wallets of a network after one of them, in the order of their ids, which is roughly
+// WalletsAfter lists the wallets of a network after one of them, in the order of their ids, which is roughly
 // their order of creation.
 func (s *Store) WalletsAfter(ctx context.Context, n exchange.Network, after uuid.UUID, limit int) ([]exchange.Wallet, error) {
 	return readAll[exchange.Wallet](ctx, s.db, "wallet", walletsAfter, n, after, limit)

@@ -68,7 +68,7 @@ func (s *Store) ListReconciliationItems(ctx context.Context, runID uuid.UUID, p 
 }
 
 // Liabilities to others, the house's own equity and the assets behind both, by asset and in one snapshot. The house's own are the
-// coins of its treasury and gas wallets, its shillings as a merchant, kept crypto that is still on its way to the treasury, and
+// coins of its treasury, gas and shared wallets, its shillings as a merchant, kept crypto that is still on its way to the treasury, and
 // what it put in and earned, less what it spent. What a swap collected into the treasury is owed to its owner until the second
 // leg, or the refund, is final. By the ledger alone, liabilities and equity together are custody and float.
 const sumAccounts = `
@@ -78,7 +78,7 @@ swapped AS (SELECT h.account_id, sum(h.amount) AS amount FROM swaps s JOIN holds
 accounts AS (
     SELECT a.asset, a.kind, a.posted, a.debit_normal, coalesce(k.amount, 0) AS kept, coalesce(b.amount, 0) AS swapped,
         a.kind = ANY ($1) AS liability, w.id IS NOT NULL OR a.owner_id IS NOT DISTINCT FROM $3 AS house
-    FROM ledger_accounts a LEFT JOIN wallets w ON w.id = a.owner_id AND a.kind = 'wallet_balance' AND w.purpose IN ('treasury', 'gas')
+    FROM ledger_accounts a LEFT JOIN wallets w ON w.id = a.owner_id AND a.kind = 'wallet_balance' AND w.purpose IN ('treasury', 'gas', 'multisig')
         LEFT JOIN kept k ON k.account_id = a.id AND a.kind = 'wallet_balance' LEFT JOIN swapped b ON b.account_id = a.id)
 SELECT asset, coalesce(sum(CASE WHEN house THEN swapped ELSE posted - kept END) FILTER (WHERE liability), 0) AS owed,
     coalesce(sum(CASE WHEN liability AND NOT house THEN kept WHEN debit_normal THEN -posted ELSE posted - swapped END) FILTER (WHERE kind <> 'custody' AND kind <> ALL ($2)), 0) AS equity,

@@ -134,16 +134,23 @@ func (t unitTx) addWallet(ctx context.Context, r exchange.WalletRequest, intent 
 
 const readScopedWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE id = $1 AND ($2 OR owner_id = $3 OR vendor_id = $4)`
 
-// Wallet reads a wallet.
+const readVisibleWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE id = $1 AND ($2 OR owner_id = $3 OR vendor_id = $4
+    OR id IN (SELECT m.id FROM multisig_accounts m WHERE m.merchant_id = $4))`
+
+// Wallet reads a wallet. A merchant's people also read those of the treasury that are shared with the merchant.
 func (s *Store) Wallet(ctx context.Context, v View, id uuid.UUID) (exchange.Wallet, error) {
 	all, owner, vendor := v.args()
-	return readOne[exchange.Wallet](ctx, s.db, "wallet", readScopedWallet, id, all, owner, vendor)
+	return readOne[exchange.Wallet](ctx, s.db, "wallet", readVisibleWallet, id, all, owner, vendor)
 }
 
-// ListWallets pages through the wallets, newest first, with their number.
+// ListWallets pages through the wallets that the view may see (see Wallet), newest first, with their number.
 func (s *Store) ListWallets(ctx context.Context, v View, f WalletFilter, p Page) ([]exchange.Wallet, int, error) {
 	var w where
-	w.scope(v, "owner_id", "vendor_id")
+	if _, _, vendor := v.args(); vendor.Valid {
+		w.add(`(vendor_id = ? OR id = ANY (ARRAY(SELECT m.id FROM multisig_accounts m WHERE m.merchant_id = ?)))`, vendor, vendor)
+	} else {
+		w.scope(v, "owner_id", "vendor_id")
+	}
 	w.id("owner_id", f.OwnerID)
 	w.eq("network", string(f.Network))
 	w.eq("purpose", string(f.Purpose))

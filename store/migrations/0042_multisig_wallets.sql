@@ -48,6 +48,10 @@ CALL never_removed('multisig_accounts');
 CALL same_columns('multisig_accounts', 'id, change_id, requested_by, network, kind, custody, name, label, asset, merchant_id, adopted, threshold, policy_version, approvals, created_at');
 CALL set_once('multisig_accounts', 'address, control_threshold');
 CALL only_grow('multisig_accounts', 'checked_block');
+CREATE TRIGGER multisig_accounts_agreed BEFORE INSERT ON multisig_accounts FOR EACH ROW EXECUTE FUNCTION check_multisig_account();
+CREATE TRIGGER multisig_accounts_steps BEFORE UPDATE ON multisig_accounts FOR EACH ROW EXECUTE FUNCTION check_multisig_step();
+CREATE CONSTRAINT TRIGGER multisig_accounts_terms AFTER INSERT ON multisig_accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_multisig_terms();
+CREATE CONSTRAINT TRIGGER multisig_accounts_end AFTER UPDATE ON multisig_accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_multisig_end();
 
 -- Who controls an account. The key of an owner whose key we hold has no address before it is made.
 CREATE TABLE multisig_owners (
@@ -66,6 +70,8 @@ CREATE TABLE multisig_owners (
 CALL never_removed('multisig_owners');
 CALL same_columns('multisig_owners', 'account_id, n, user_id, weight, label, held');
 CALL set_once('multisig_owners', 'address');
+CREATE CONSTRAINT TRIGGER multisig_owners_terms AFTER INSERT ON multisig_owners DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_multisig_terms();
+CREATE TRIGGER multisig_owners_address BEFORE UPDATE ON multisig_owners FOR EACH ROW EXECUTE FUNCTION check_owner_address();
 
 -- The keys of owners that our key store holds. As those of wallets, they keep their earlier seals.
 CREATE TABLE multisig_owner_keys (
@@ -81,6 +87,7 @@ CREATE TABLE multisig_owner_keys (
 );
 CREATE INDEX multisig_owner_keys_master_idx ON multisig_owner_keys (master_key);
 CALL append_only('multisig_owner_keys');
+CREATE TRIGGER multisig_owner_keys_true BEFORE INSERT ON multisig_owner_keys FOR EACH ROW EXECUTE FUNCTION check_owner_key();
 
 -- From which value more officers approve what leaves an account.
 CREATE TABLE multisig_rules (
@@ -91,6 +98,7 @@ CREATE TABLE multisig_rules (
     PRIMARY KEY (account_id, version, above)
 );
 CALL append_only('multisig_rules');
+CREATE CONSTRAINT TRIGGER multisig_rules_terms AFTER INSERT ON multisig_rules DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_multisig_terms();
 
 INSERT INTO state_transitions (machine, from_state, to_state) VALUES
     ('multisig_account', '', 'preparing'), ('multisig_account', 'preparing', 'opening'), ('multisig_account', 'preparing', 'active'),
@@ -102,6 +110,10 @@ ALTER TABLE wallets DROP CONSTRAINT wallets_purpose_check;
 ALTER TABLE wallets ADD CONSTRAINT wallets_purpose_check CHECK (purpose IN ('', 'treasury', 'gas', 'escrow', 'counterpart', 'multisig'));
 ALTER TABLE wallets ADD CONSTRAINT wallets_multisig CHECK ((purpose = 'multisig') = (custody = 'multisig')
     AND (purpose <> 'multisig' OR type = 'cold' AND owner_type = 'treasury' AND intent_id IS NULL AND NOT is_default));
+CREATE CONSTRAINT TRIGGER wallets_multisig_end AFTER INSERT ON wallets DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.purpose = 'multisig') EXECUTE FUNCTION check_multisig_end();
+-- Reconciliation reads all wallets of a network in order.
+DROP INDEX wallets_network_idx;
+CREATE INDEX wallets_network_idx ON wallets (network, id);
 
 -- The payment that opens an account. It moves only what the account must hold, which is nothing where an account needs nothing.
 ALTER TABLE chain_payments DROP CONSTRAINT chain_payments_purpose;
@@ -115,3 +127,6 @@ ALTER TABLE chain_payments ADD CONSTRAINT chain_payments_amount CHECK (amount > 
 CALL same_columns('chain_payments',
     'purpose, object_id, network, asset, amount, wallet_id, from_address, to_address, hold_id, intent_hash, approved_by, n,
      fee_wallet_id, fee_payer');
+CREATE TRIGGER chain_payments_multisig BEFORE INSERT ON chain_payments FOR EACH ROW WHEN (NEW.purpose = 'multisig_open') EXECUTE FUNCTION check_multisig_payment();
+CREATE TRIGGER chain_payments_multisig_signed BEFORE UPDATE ON chain_payments FOR EACH ROW
+    WHEN (NEW.purpose = 'multisig_open' AND OLD.status = 'approved' AND NEW.status = 'signed') EXECUTE FUNCTION check_multisig_payment();

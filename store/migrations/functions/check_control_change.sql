@@ -8,7 +8,7 @@ DECLARE
 BEGIN
     NEW.applied_in := NULL;
     PERFORM FROM users WHERE id = NEW.proposed_by AND is_active AND ((role = 'admin' AND NEW.kind NOT IN ('journal_entry', 'fee_sweep', 'fee_sweep_rule'))
-        OR (role = 'treasury' AND NEW.kind IN ('journal_entry', 'fee_sweep', 'fee_sweep_rule', 'momo_terms', 'treasury_allocation', 'float_move', 'exception_decision', 'payout_attestation', 'order_address', 'refund_decision', 'database_release', 'breaker_closed', 'quarantine_settled', 'freeze_lift', 'bank_day', 'withdrawal_failure', 'line_freed', 'inventory_allocation', 'bank_refund', 'bank_refund_failure', 'bank_payout_refusal', 'swap_marks', 'swap_resolution'))) FOR SHARE;
+        OR (role = 'treasury' AND NEW.kind IN ('journal_entry', 'fee_sweep', 'fee_sweep_rule', 'momo_terms', 'treasury_allocation', 'float_move', 'exception_decision', 'payout_attestation', 'order_address', 'refund_decision', 'database_release', 'breaker_closed', 'quarantine_settled', 'freeze_lift', 'bank_day', 'withdrawal_failure', 'line_freed', 'inventory_allocation', 'bank_refund', 'bank_refund_failure', 'bank_payout_refusal', 'swap_marks', 'swap_resolution', 'multisig_wallet'))) FOR SHARE;
     IF NOT FOUND AND NEW.status <> 'rejected' THEN
         RAISE EXCEPTION 'change % needs an active proposer with the right role', NEW.id USING ERRCODE = 'KV006';
     END IF;

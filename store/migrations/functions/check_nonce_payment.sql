@@ -6,7 +6,7 @@ BEGIN
         RAISE EXCEPTION 'chain payment % for a nonce account must be from the gas wallet', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.purpose = 'nonce_account' AND (NEW.amount > 0.01 OR NOT EXISTS (SELECT FROM wallets w
-            WHERE w.id = NEW.object_id AND w.network = NEW.network AND w.type = 'cold')) THEN
+            WHERE w.id = NEW.object_id AND w.network = NEW.network AND w.type = 'cold' AND w.custody = 'custodial')) THEN
         RAISE EXCEPTION 'chain payment % does not open a nonce account of a cold wallet', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.purpose = 'nonce_advance' AND (NEW.amount > 0.000000001 OR NOT EXISTS (SELECT FROM cold_drafts d JOIN chain_payments p ON p.id = d.payment_id

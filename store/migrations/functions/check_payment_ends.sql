@@ -3,8 +3,8 @@
 -- that gets it ahead of need (see check_gas). An order's payment delivers bought crypto; an order that sells crypto has no delivery.
 CREATE OR REPLACE FUNCTION check_payment_ends() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.wallet_id AND w.network = NEW.network AND w.address = NEW.from_address) THEN
-        RAISE EXCEPTION 'chain payment % has another sender than its wallet', NEW.id USING ERRCODE = 'KV002';
+    IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.wallet_id AND w.network = NEW.network AND w.address = NEW.from_address AND w.custody = 'custodial') THEN
+        RAISE EXCEPTION 'chain payment % has another sender than its wallet, or one that several owners control', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.fee_wallet_id IS NOT NULL AND NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.fee_wallet_id AND w.network = NEW.network
             AND w.address = NEW.fee_payer AND w.owner_id IS NULL AND w.purpose = 'gas' AND w.type = 'hot') THEN

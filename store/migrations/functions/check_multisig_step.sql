@@ -1,0 +1,27 @@
+-- An account moves on when there is reason to. The flows open one when each owner has an address, and give it up when its payment is; the chain
+-- worker, which reads the final chain, alone says whether it is what was agreed. Every change is a step, or what a newer block says.
+CREATE OR REPLACE FUNCTION check_multisig_step() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    payment text := (SELECT p.status FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = NEW.id);
+    fault   text;
+BEGIN
+    fault := CASE
+        WHEN OLD.status = NEW.status AND NOT coalesce(NEW.checked_block > OLD.checked_block, false) THEN 'changes without a reason'
+        WHEN NEW.status IN ('active', 'differs') AND NOT coalesce(NEW.checked_block > coalesce(OLD.checked_block, 0), false) THEN 'is judged by no newer block'
+        WHEN NEW.address IS DISTINCT FROM OLD.address AND NEW.status <> 'opening' THEN 'gets an address without being opened'
+        WHEN NEW.control_threshold IS DISTINCT FROM OLD.control_threshold AND NOT (OLD.status = 'preparing' AND NEW.status = 'active') THEN 'gets another quorum'
+        WHEN NEW.status = 'opening' AND (NEW.adopted OR EXISTS (SELECT FROM multisig_owners o WHERE o.account_id = NEW.id AND o.address IS NULL)) THEN 'can not be opened'
+        WHEN OLD.status = 'preparing' AND NEW.status = 'active' AND (NOT NEW.adopted OR NEW.kind = 'tron' AND NEW.control_threshold IS NULL) THEN 'was not adopted'
+        WHEN OLD.status = 'opening' AND NEW.status = 'active' AND payment IS DISTINCT FROM 'completed' THEN 'was not opened'
+        WHEN NEW.status = 'refused' AND payment <> 'cancelled' THEN 'may still be opened'
+        WHEN (NEW.status = 'differs') <> (NEW.status_detail <> '') AND NEW.status <> 'refused' THEN 'does not say how it differs'
+        END;
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'account % of several owners %', NEW.id, fault USING ERRCODE = 'KV001';
+    END IF;
+    IF current_user = 'kivuko_flows' AND NEW.status IN ('active', 'differs')
+        OR current_user = 'kivuko_chain' AND (NEW.status = 'opening' OR NEW.status = 'refused' AND NOT NEW.adopted) THEN
+        RAISE EXCEPTION '% does not decide that account % is %', current_user, NEW.id, NEW.status USING ERRCODE = '42501';
+    END IF;
+    RETURN NEW;
+END $$;
