@@ -93,6 +93,7 @@ func (s *faultyStore) OpenMultisig(ctx context.Context, account uuid.UUID, addre
 }
 
 func (s *faultyStore) ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error) {
+	s.watch()
 	return result(s, "ActivateMultisig", func() (exchange.MultisigAccount, error) { return s.Store.ActivateMultisig(ctx, account, q) })
 }
 

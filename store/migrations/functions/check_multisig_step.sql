@@ -1,5 +1,6 @@
 -- An account moves on when there is reason to. The flows open one when each owner has an address, and give it up when its payment is; the chain
--- worker, which reads the final chain, alone says whether it is what was agreed. Every change is a step, or what a newer block says.
+-- worker, which reads the final chain, alone says whether it is what was agreed. Another transaction than ours may have opened it, for the
+-- same owners; our payment is cancelled then. Every change is a step, or what a newer block says.
 CREATE OR REPLACE FUNCTION check_multisig_step() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     payment text := (SELECT p.status FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = NEW.id);
@@ -12,8 +13,8 @@ BEGIN
         WHEN NEW.control_threshold IS DISTINCT FROM OLD.control_threshold AND NOT (OLD.status = 'preparing' AND NEW.status = 'active') THEN 'gets another quorum'
         WHEN NEW.status = 'opening' AND (NEW.adopted OR EXISTS (SELECT FROM multisig_owners o WHERE o.account_id = NEW.id AND o.address IS NULL)) THEN 'can not be opened'
         WHEN OLD.status = 'preparing' AND NEW.status = 'active' AND (NOT NEW.adopted OR NEW.kind = 'tron' AND NEW.control_threshold IS NULL) THEN 'was not adopted'
-        WHEN OLD.status = 'opening' AND NEW.status = 'active' AND payment IS DISTINCT FROM 'completed' THEN 'was not opened'
-        WHEN NEW.status = 'refused' AND payment <> 'cancelled' THEN 'may still be opened'
+        WHEN OLD.status = 'opening' AND NEW.status = 'active' AND NOT coalesce(payment IN ('completed', 'cancelled'), false) THEN 'was not opened'
+        WHEN NEW.status = 'refused' AND payment NOT IN ('completed', 'cancelled') THEN 'may still be opened'
         WHEN (NEW.status = 'differs') <> (NEW.status_detail <> '') AND NEW.status <> 'refused' THEN 'does not say how it differs'
         END;
     IF fault IS NOT NULL THEN
