@@ -128,6 +128,7 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 		s.passFailureOn(c, change)
 		s.passResolutionOn(c, change)
 		s.startFeeSweeps(c, change)
+		s.startMultisig(c, change)
 		s.passBankRefundOn(c, change)
 		s.passBankRefusalOn(c, change)
 		return c.json(http.StatusOK, changeWire(change))

@@ -381,6 +381,31 @@ func (f *form) object(name string, required bool) *form {
 	return in
 }
 
+// objects reads a list of at most so many objects, which what names.
+func (f *form) objects(name string, required bool, what string, most int) []*form {
+	v, ok := f.take(name, required)
+	if !ok {
+		return nil
+	}
+	items, ok := v.([]any)
+	if !ok {
+		f.fail(name, "type", "must be a list of "+what)
+		return nil
+	}
+	if len(items) > most {
+		f.fail(name, "out_of_range", fmt.Sprintf("must have at most %d %s", most, what))
+		return nil
+	}
+	list := &form{values: map[string]any{}, at: f.at + "/" + escape(name), read: map[string]bool{}, bad: f.bad}
+	for i, item := range items {
+		index := strconv.Itoa(i)
+		list.values[index] = item
+		list.object(index, true)
+	}
+	f.inner = append(f.inner, list.inner...)
+	return list.inner
+}
+
 // check records an error of a domain parser for a field.
 func (f *form) check(name string, err error) {
 	if err != nil {

@@ -54,7 +54,7 @@ func exampleTests() []func(*testing.T) {
 		TestSwapsAreQuoted, TestSwapsAreOpenedAtAQuote, TestOfficersDecideAboutSwaps, TestSwapsAreCancelled, TestOperatorsOfSwaps, TestSwapsThatNeedAReviewAreResolved,
 		TestSwapsAreListed, TestInventoryOfSwapsHasMarks,
 		TestEarnedFeesAreSweptByTwo, TestFeeSweepRulesAreAgreedByTwo, TestMoneyGoesBackByBank, TestRefundByBankIsNotPaid,
-		TestOperationsWithoutAnotherExample,
+		TestWalletsOfSeveralOwnersAreAgreedByTwo, TestOperatorsOfWalletsOfSeveralOwners, TestOperationsWithoutAnotherExample,
 	}
 }
 

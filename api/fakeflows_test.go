@@ -74,6 +74,10 @@ func (f *fakeFlows) SweepFee(_ context.Context, sweep uuid.UUID, _ exchange.Netw
 	return f.called("sweep fee " + sweep.String())
 }
 
+func (f *fakeFlows) OpenMultisig(_ context.Context, account uuid.UUID, _ exchange.Network) error {
+	return f.called("open multisig " + account.String())
+}
+
 func (f *fakeFlows) RefundByBank(ctx context.Context, refund uuid.UUID) error {
 	if err := f.called("refund by bank " + refund.String()); err != nil {
 		return err
@@ -342,6 +346,8 @@ func (f *fakeFlows) CommandFlow(ctx context.Context, flow string, command uuid.U
 	case "transfer", "otc_withdrawal", "fee_sweep", "swap":
 	case "bank_refund":
 		object = "refund"
+	case "multisig":
+		object = multisigObject
 	default:
 		object = "order"
 	}

@@ -60,6 +60,7 @@ type Flows interface {
 	WithdrawalFlows
 	SwapFlows
 	FeeFlows
+	MultisigFlows
 	BankRefundFlows
 }
 

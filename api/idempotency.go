@@ -59,28 +59,29 @@ func (s *server) idempotent(c *call) error {
 	case store.IdempotencyNew:
 	}
 	c.objectID = claim.ObjectID
-	if err := c.route.handle(c); err != nil {
-		if err := s.writeError(c.fc, err); err != nil {
+	failure := c.route.handle(c)
+	if failure != nil {
+		if err := s.writeError(c.fc, failure); err != nil {
 			return err
 		}
 	}
-	s.keep(c, scope, key)
+	s.keep(c, scope, key, exchange.CodeOf(failure) == exchange.CodeStepUpRequired)
 	return nil
 }
 
 // keepTimeout bounds the storing of a response.
 const keepTimeout = 3 * time.Second
 
-// keep stores the response under the key, unless it is a failure of the service. After a failure the claim is
-// released but keeps its object id, and the client's retry runs the handler again.
-func (s *server) keep(c *call, scope, key string) {
+// keep stores the response under the key, unless it is a failure of the service or says that the caller has to prove itself and then
+// repeat the request. After these the claim is released but keeps its object id, and the client's retry runs the handler again.
+func (s *server) keep(c *call, scope, key string, unproven bool) {
 	status := c.fc.Response().StatusCode()
 	// The handler may have used up the request's time. The claim must still be settled, because the client is
 	// asked to retry with the same key.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), s.within(keepTimeout))
 	defer cancel()
 	var err error
-	if status >= http.StatusInternalServerError && status != http.StatusNotImplemented || status == http.StatusTooManyRequests {
+	if status >= http.StatusInternalServerError && status != http.StatusNotImplemented || status == http.StatusTooManyRequests || unproven {
 		err = s.Store.IdempotencyAbandon(ctx, scope, key)
 	} else {
 		header := map[string]string{}

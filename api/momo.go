@@ -316,29 +316,9 @@ func (s *server) proposeTerms(c *call) error {
 
 // tariff reads the bands of a tariff.
 func (f *form) tariff(name string) []exchange.TariffBand {
-	v, ok := f.take(name, true)
-	if !ok {
-		return nil
-	}
-	items, ok := v.([]any)
-	if !ok {
-		f.fail(name, "type", "must be a list of bands")
-		return nil
-	}
-	if len(items) > exchange.MaxTariffBands {
-		f.fail(name, "out_of_range", "must have at most "+strconv.Itoa(exchange.MaxTariffBands)+" bands")
-		return nil
-	}
-	list := &form{values: map[string]any{}, at: f.at + "/" + escape(name), read: map[string]bool{}, bad: f.bad}
 	var bands []exchange.TariffBand
 	var err error
-	for i, item := range items {
-		index := strconv.Itoa(i)
-		list.values[index] = item
-		in := list.object(index, true)
-		if in == nil {
-			continue
-		}
+	for _, in := range f.objects(name, true, "bands", exchange.MaxTariffBands) {
 		b := exchange.TariffBand{UpTo: in.amount("up_to", money.KES, true)}
 		if s, ok := in.decimalText("charge", true); ok { // a payout may cost nothing
 			b.Charge, err = money.Parse(money.KES, s)
@@ -346,7 +326,6 @@ func (f *form) tariff(name string) []exchange.TariffBand {
 		}
 		bands = append(bands, b)
 	}
-	f.inner = append(f.inner, list.inner...)
 	return bands
 }
 

@@ -177,6 +177,8 @@ func commandObject(p exchange.ParkedFlow) (string, uuid.UUID) {
 		return "transfer", p.ObjectID
 	case workflows.TypeSwap:
 		return swapObject, p.ObjectID
+	case workflows.TypeOpenMultisig:
+		return multisigObject, p.ObjectID
 	case workflows.TypeBankRefund:
 		return "refund", p.ObjectID
 	case workflows.TypeReturnDeposit:

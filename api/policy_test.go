@@ -150,6 +150,9 @@ func (s scene) quoteID() uuid.UUID {
 	return s.w.quote(owner, "2").ID
 }
 
+// multisigID is an account of several owners that is shared with the scene's merchant.
+func (s scene) multisigID() uuid.UUID { return s.w.multisig(s.merchant().ID).ID }
+
 // cell is a valid request to a route, so that only the caller's rights decide the response.
 type cell struct {
 	id     func(scene) uuid.UUID // what stands for the path's parameter; nil where there is none
@@ -209,6 +212,9 @@ func cells() map[string]cell {
 		"POST " + auth + "treasury/fee-sweeps/{id}/retry":           {id: func(s scene) uuid.UUID { return s.w.sweep() }, shared: true},
 		"POST " + auth + "treasury/fee-sweeps/{id}/refund":          {id: func(s scene) uuid.UUID { return s.w.sweep() }, shared: true, body: fixed(map[string]any{"note": "not worth it"})},
 		"POST " + auth + "treasury/fee-sweep-rules/{id}/switch-off": {id: func(s scene) uuid.UUID { return s.w.sweepRule() }, shared: true},
+		"GET " + auth + "multisig/accounts/{id}":                    {id: func(s scene) uuid.UUID { return s.multisigID() }},
+		"POST " + auth + "multisig/accounts/{id}/retry":             {id: func(s scene) uuid.UUID { return s.multisigID() }, shared: true},
+		"POST " + auth + "multisig/accounts/{id}/refund":            {id: func(s scene) uuid.UUID { return s.multisigID() }, shared: true, body: note},
 		"POST " + auth + "treasury/fee-sweeps":                      {body: fixed(map[string]any{"asset": "KES", "amount": "1"})},
 		"POST " + auth + "treasury/fee-sweep-rules":                 {body: fixed(map[string]any{"network": "tron", "asset": "USDT", "threshold": "5", "least": "1"})},
 		"GET " + auth + "escrow-wallets/{id}":                       {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true},
@@ -505,10 +511,9 @@ func TestWalletsForOwners(t *testing.T) {
 	w.do(post, path, base("merchant", nil), vendor.auth()).blames("/merchant required")
 	w.do(post, path, base("customer", map[string]any{"user_id": customer.ID, "merchant": map[string]any{"vendor_id": vendor.ID}}), customer.auth()).
 		blames("/merchant conflict")
-	house := map[string]any{"treasury": map[string]any{"name": "Main", "custody_provider": "provider_multisig"}}
-	w.do(post, path, base("treasury", house), treasury.auth()).refused(exchange.CodeUnsupported)
-	w.do(post, path, base("treasury", house), vendor.auth()).refused(exchange.CodeForbidden)
-	w.do(post, path, base("treasury", nil), treasury.auth()).blames("/treasury required")
+	w.do(post, path, adoptedOnTron(), treasury.auth()).want(http.StatusAccepted)
+	w.do(post, path, adoptedOnTron(), vendor.auth()).refused(exchange.CodeForbidden)
+	w.do(post, path, base("treasury", nil), treasury.auth()).blames("/custody required", "/treasury required", "/multisig required")
 	ether := base("customer", user(customer))
 	ether["network"] = "ethereum"
 	w.do(post, path, ether, customer.auth()).refused(exchange.CodeUnsupported)

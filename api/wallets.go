@@ -42,8 +42,9 @@ var (
 	walletTypes   = []string{"hot", "cold"}
 	ownerTypes    = []string{"customer", "treasury", "merchant", "sub_merchant"}
 	housePurposes = []string{"treasury", "gas", "escrow"}
-	// listedPurposes are the purposes of existing house wallets. The system creates a counterpart wallet when money arrives there.
-	listedPurposes = append([]string{"counterpart"}, housePurposes...)
+	// listedPurposes are the purposes of existing house wallets. The system creates a counterpart wallet when money arrives there, and
+	// two officers agree to one of several owners.
+	listedPurposes = append([]string{"counterpart", string(exchange.HouseMultisig)}, housePurposes...)
 	// walletNetworks are the networks on which the interface description allows users to create wallets. Solana wallets are
 	// provisioned by an admin.
 	walletNetworks = []string{"ethereum", "tron"}
@@ -117,6 +118,7 @@ type ownerForm struct {
 	request                     exchange.WalletRequest
 	kind                        exchange.OwnerType
 	user, merchant, subMerchant uuid.UUID
+	multisig                    exchange.MultisigRequest
 }
 
 // createOwnerWallet creates a wallet for an owner of any type.
@@ -125,15 +127,12 @@ func (s *server) createOwnerWallet(c *call) error {
 	if err != nil {
 		return err
 	}
-	in := c.readOwnerForm(f)
+	in := s.readOwnerForm(c, f)
 	if err := f.done(); err != nil {
 		return err
 	}
 	if in.kind == exchange.OwnerTreasury {
-		if c.who.Role != exchange.RoleAdmin && c.who.Role != exchange.RoleTreasury {
-			return exchange.Errorf(exchange.CodeForbidden, "The role %s may not create treasury wallets.", c.who.Role)
-		}
-		return exchange.Errorf(exchange.CodeUnsupported, "Treasury multisig wallets are not offered yet.")
+		return s.proposeMultisig(c, in.multisig)
 	}
 	u, err := s.resolveOwner(c, in)
 	if err != nil {
@@ -142,7 +141,7 @@ func (s *server) createOwnerWallet(c *call) error {
 	return s.makeWallet(c, own(in.request, u))
 }
 
-func (c *call) readOwnerForm(f *form) ownerForm {
+func (s *server) readOwnerForm(c *call, f *form) ownerForm {
 	in := ownerForm{kind: exchange.OwnerType(f.oneOf("owner_type", true, ownerTypes...))}
 	in.request = c.readWallet(f, walletNetworks)
 	in.user = f.id("user_id", in.kind == exchange.OwnerCustomer)
@@ -152,16 +151,11 @@ func (c *call) readOwnerForm(f *form) ownerForm {
 	if m := f.object("sub_merchant", in.kind == exchange.OwnerSubMerchant); m != nil {
 		in.subMerchant = m.id("subvendor_id", true)
 	}
-	provider := true
-	if t := f.object("treasury", in.kind == exchange.OwnerTreasury); t != nil {
-		t.line("name", true, maxLabelLength)
-		provider = t.oneOf("custody_provider", true, "provider_multisig", "self_custody") != "self_custody"
-	}
-	if m := f.object("multisig", in.kind == exchange.OwnerTreasury && !provider); m != nil {
-		m.readMultisig()
+	if in.kind == exchange.OwnerTreasury {
+		in.multisig = s.readMultisig(f, in.request)
 	}
 	for _, part := range ownerParts {
-		if f.has(part.name) && in.kind != "" && in.kind != part.kind {
+		if _, given := f.take(part.name, false); given && in.kind != "" && in.kind != part.kind {
 			f.fail(part.name, "conflict", "must be left out unless owner_type is "+string(part.kind))
 		}
 	}
@@ -177,32 +171,8 @@ var ownerParts = []struct {
 	{"merchant", exchange.OwnerMerchant},
 	{"sub_merchant", exchange.OwnerSubMerchant},
 	{"treasury", exchange.OwnerTreasury},
+	{"custody", exchange.OwnerTreasury},
 	{"multisig", exchange.OwnerTreasury},
-}
-
-const maxMultisigOwners = 10
-
-// readMultisig reads the owners of a self-custody multisig wallet.
-func (f *form) readMultisig() {
-	threshold := f.integer("threshold", true, 1, maxMultisigOwners)
-	v, ok := f.take("owners", true)
-	if !ok {
-		return
-	}
-	owners, ok := v.([]any)
-	if !ok || len(owners) == 0 || len(owners) > maxMultisigOwners {
-		f.fail("owners", "type", "must be a list of 1 to 10 addresses")
-		return
-	}
-	for _, o := range owners {
-		if s, ok := o.(string); !ok || s == "" || len(s) > maxAddressText {
-			f.fail("owners", "type", "must be a list of addresses")
-			return
-		}
-	}
-	if threshold != nil && *threshold > len(owners) {
-		f.fail("threshold", "out_of_range", "must not exceed the number of owners")
-	}
 }
 
 // resolveOwner finds the owner and checks the rules of the interface description: a customer may create wallets for itself,
@@ -240,8 +210,8 @@ func (s *server) resolveOwner(c *call, in ownerForm) (exchange.User, error) {
 	return u, nil
 }
 
-// provisionWallet lets an admin create wallets of the house, and any wallet for a user. Only this operation creates
-// wallets on Solana.
+// provisionWallet lets an admin create wallets of the house, and any wallet for a user, and an officer propose a wallet of several
+// owners. Only this operation creates wallets on Solana.
 func (s *server) provisionWallet(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -250,14 +220,28 @@ func (s *server) provisionWallet(c *call) error {
 	r := c.readWallet(f, networkNames)
 	r.Purpose = exchange.HousePurpose(f.oneOf("purpose", false, housePurposes...))
 	user := f.id("user_id", false)
+	shared := f.has("multisig") || f.has("treasury") || f.has("custody")
+	var multisig exchange.MultisigRequest
+	if shared {
+		multisig = s.readMultisig(f, r)
+		f.forbid("purpose", "a wallet of several owners is the treasury's")
+		f.forbid("user_id", "a wallet of several owners is the treasury's")
+	}
 	switch {
+	case shared:
 	case f.has("purpose") && f.has("user_id"):
 		f.fail("user_id", "conflict", "must be left out when purpose is given: the wallet is the house's own")
 	case !f.has("purpose") && !f.has("user_id"):
-		f.fail("user_id", "required", "is required, or purpose instead")
+		f.fail("user_id", "required", "is required, or purpose or multisig instead")
 	}
 	if err := f.done(); err != nil {
 		return err
+	}
+	if shared {
+		return s.proposeMultisig(c, multisig)
+	}
+	if c.who.Role != exchange.RoleAdmin {
+		return exchange.Errorf(exchange.CodeForbidden, "The role %s may provision wallets of several owners only.", c.who.Role)
 	}
 	if user == uuid.Nil {
 		r.OwnerType = exchange.OwnerTreasury
@@ -270,12 +254,17 @@ func (s *server) provisionWallet(c *call) error {
 	return s.makeWallet(c, own(r, u))
 }
 
+// canHold refuses a wallet on a network that is off here, or for an asset that is not offered there.
+func (s *server) canHold(n exchange.Network, a money.Asset) error {
+	if s.Addresses[n] == nil {
+		return exchange.Errorf(exchange.CodeUnsupported, "The network %s is not enabled here, so no wallet can be created on it.", n)
+	}
+	return s.offered(n, a)
+}
+
 // makeWallet has the signer create the key and answers with the stored wallet.
 func (s *server) makeWallet(c *call, r exchange.WalletRequest) error {
-	if s.Addresses[r.Network] == nil {
-		return exchange.Errorf(exchange.CodeUnsupported, "The network %s is not enabled here, so no wallet can be created on it.", r.Network)
-	}
-	if err := s.offered(r.Network, r.Asset); err != nil {
+	if err := s.canHold(r.Network, r.Asset); err != nil {
 		return err
 	}
 	err := s.ask(c, exchange.IntendWallet, r.ID, r.Terms(), func(intent uuid.UUID) error { return s.Flows.CreateWallet(c.ctx, r.ID, intent) })

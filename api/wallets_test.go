@@ -81,10 +81,6 @@ func TestWalletsOnEveryNetwork(t *testing.T) {
 			}
 		}
 	}
-	e.do(post, walletsPath+"/owner", map[string]any{
-		"owner_type": "treasury", "network": "ethereum", "asset": "USDT",
-		"treasury": map[string]any{"name": "Main", "custody_provider": "provider_multisig"},
-	}, admin.auth()).refused(exchange.CodeUnsupported)
 
 	// The merchant's page has the wallets of all networks, its own and its subvendors'.
 	m := e.do(get, "/api/v1/auth/merchants/"+vendor.ID.String(), nil, vendor.auth()).want(http.StatusOK).object()

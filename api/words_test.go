@@ -98,8 +98,8 @@ func words() []word {
 		{"FilePurpose", "What a file is for.", text(exchange.FilePurposes()...), false},
 		{"FileType", "The media type of a file, by its content.", text(exchange.FileTypes()...), false},
 		{"RefundRail", "How a refund is paid: by mobile money, on a chain or by bank.", text(exchange.RefundRails()...), false},
-		{"WalletPurpose", "The purpose of a wallet of the house.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), false},
-		{"OptionalWalletPurpose", "The purpose of a wallet of the house; null for other wallets.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), true},
+		{"WalletPurpose", "The purpose of a wallet of the house.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart, exchange.HouseMultisig), false},
+		{"OptionalWalletPurpose", "The purpose of a wallet of the house; null for other wallets.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart, exchange.HouseMultisig), true},
 	}...)
 	all = append(all, detailWords()...)
 	all = append(all, otcWords()...)
@@ -147,6 +147,10 @@ func statusWords() []word {
 		{"OfferStatusDetail", "What the offer needs before it can be ordered.", exchange.OfferDetails(), false},
 		{"FeeSweepStatus", "The state of a sweep of earned fees.", text(exchange.FeeSweepMachine.States()...), false},
 		{"FeeSweepStatusDetail", "What the fee sweep waits for.", exchange.FeeSweepDetails(), false},
+		{
+			"MultisigStatus", "The state of an account of several owners: its keys are made or the account on the chain is read (preparing), a payment opens it (opening), it is a wallet (active), its owners on the chain are not those that were agreed any more (differs), or it is none that was agreed (refused).",
+			multisigStatuses, false,
+		},
 		{"QuoteStatus", "The state of a quote.", text(exchange.QuoteMachine.States()...), false},
 		{"QuoteStatusDetail", "What the quote waits for.", exchange.QuoteDetails(), false},
 		{"RefundStatus", "The state of a refund.", text(exchange.RefundMachine.States()...), false},
@@ -198,6 +202,9 @@ func detailWords() []word {
 			"EscrowTrouble", "Why the address can't be leased to another order, whatever its status: it has stablecoins (money), a movement that is not final (seen), an open payment exception (exception), or a movement that waits for an officer (quarantine). null when nothing is wrong.",
 			text(exchange.EscrowMoney, exchange.EscrowSeen, exchange.EscrowException, exchange.EscrowQuarantine), true,
 		},
+		{"MultisigKind", "What enforces the quorum: a Safe on Ethereum (safe), the permissions of an account on TRON (tron), or a multisig of the Token program on Solana (spl).", multisigKinds, false},
+		{"MultisigAsked", "The kind of an account of several owners that a request names, or that our key store has the keys (provider).", askedKinds, false},
+		{"MultisigCustody", "Who holds the owners' keys: the owners, or some of them (self), or our key store, for an officer each (provider).", multisigCustody, false},
 		{"ExceptionVerdict", "What is decided about the payment exception.", text(exchange.ExcAccepted, exchange.ExcCredited, exchange.ExcWrittenOff), false},
 		{"ParkCommand", "A command of an operator to a parked flow.", []string{verbRetry, verbRefund, verbResolve}, false},
 		{

@@ -116,6 +116,8 @@ const (
 	ActReadSwaps            Action = "swaps.read" // and their quotes
 	ActCancelSwaps          Action = "swaps.cancel"
 	ActWriteSwapMarks       Action = "swap_marks.write" // with a second officer
+	ActReadMultisig         Action = "multisig.read"    // accounts of several owners
+	ActProposeMultisig      Action = "multisig.propose" // a treasury wallet of several owners, with a second officer
 )
 
 type grants map[Role]Scope
@@ -176,7 +178,8 @@ var policy = map[Action]grants{
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
-	ActProvisionWallets:     {RoleAdmin: ScopeAny},
+	// A treasury officer provisions only wallets of several owners (ActProposeMultisig).
+	ActProvisionWallets:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReopenNonceSequences: {RoleAdmin: ScopeAny},
 	ActReadEscrow:           {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
 	ActWriteEscrow:          {RoleAdmin: ScopeAny},
@@ -301,6 +304,11 @@ var policy = map[Action]grants{
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
 	ActWriteSwapMarks: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	// A merchant and its subvendors read the accounts that are shared with the merchant.
+	ActReadMultisig: {
+		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	ActProposeMultisig: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
@@ -330,7 +338,7 @@ var moving = map[Action]bool{
 	ActMoveFloat: true, ActCloseBreaker: true, ActReleaseDatabase: true, ActWriteMomoTerms: true, ActAllocate: true, ActFreeze: true, ActLiftFreeze: true,
 	ActWriteBankAccounts: true, ActBookJournal: true, ActSweepFees: true, ActImportStatements: true, ActMatchLines: true, ActMatchC2B: true, ActAddDestinations: true, ActConfirmDestinations: true,
 	ActWriteDeposits: true, ActConfirmDeposits: true, ActRejectDeposits: true, ActSettleDeposits: true, ActAuditDeposits: true,
-	ActWriteWithdrawals: true, ActExecuteWithdrawals: true, ActOpenSwaps: true, ActWriteSwapMarks: true,
+	ActWriteWithdrawals: true, ActExecuteWithdrawals: true, ActOpenSwaps: true, ActWriteSwapMarks: true, ActProposeMultisig: true,
 }
 
 // ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data or money elsewhere.
