@@ -33,14 +33,14 @@ func everyAddress(d *Deps) {
 	d.Addresses[exchange.Ethereum] = forPeople(ethereum.ParseAddress)
 }
 
-// with is an object with other values at some pointers; nil removes one.
-func with(object map[string]any, changes map[string]any) map[string]any {
+// altered is an object with other values at some pointers; nil removes one.
+func altered(object map[string]any, changes map[string]any) map[string]any {
 	out := maps.Clone(object)
 	for at, v := range changes {
 		name, rest, deeper := strings.Cut(at, "/")
 		switch {
 		case deeper:
-			out[name] = with(out[name].(map[string]any), map[string]any{rest: v})
+			out[name] = altered(out[name].(map[string]any), map[string]any{rest: v})
 		case v == nil:
 			delete(out, name)
 		default:
@@ -117,7 +117,7 @@ func (e *env) activeMultisig(merchant uuid.UUID) exchange.MultisigAccount {
 func TestWalletsOfSeveralOwnersAreAgreedByTwo(t *testing.T) {
 	e := start(t, everyAddress)
 	one, two, vendor := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), e.person(exchange.RoleVendor)
-	body := with(adoptedOnTron(), map[string]any{"treasury/merchant_id": vendor.ID})
+	body := altered(adoptedOnTron(), map[string]any{"treasury/merchant_id": vendor.ID})
 	waits := e.do(post, walletsPath+"/owner", body, one.auth(), withKey("vault")).want(http.StatusAccepted)
 	if again := e.do(post, walletsPath+"/owner", body, one.auth(), withKey("vault")).want(http.StatusAccepted); waiting(again)["id"] != waiting(waits)["id"] {
 		t.Error("one key made two changes")
@@ -154,10 +154,10 @@ func TestWalletsOfSeveralOwnersNameWhatIsWrong(t *testing.T) {
 	e := start(t, everyAddress)
 	officer, colleague, customer := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), e.person(exchange.RoleCustomer)
 	ask := func(changes map[string]any) *reply {
-		return e.do(post, walletsPath+"/owner", with(adoptedOnTron(), changes), officer.auth())
+		return e.do(post, walletsPath+"/owner", altered(adoptedOnTron(), changes), officer.auth())
 	}
 	safe := func(changes map[string]any) *reply {
-		return ask(with(map[string]any{"network": "ethereum", "multisig": map[string]any{"threshold": 2, "owners": owners(
+		return ask(altered(map[string]any{"network": "ethereum", "multisig": map[string]any{"threshold": 2, "owners": owners(
 			map[string]any{"address": onEthereum("1"), "label": "one"}, map[string]any{"user_id": colleague.ID, "label": "two"},
 		)}}, changes))
 	}
@@ -195,7 +195,7 @@ func TestWalletsOfSeveralOwnersNameWhatIsWrong(t *testing.T) {
 	safe(map[string]any{"multisig/address": onEthereum("2")}).blames("/multisig/owners/1/address required")
 	safe(map[string]any{"custody": "provider"}).blames("/multisig/owners/0/address forbidden", "/multisig/owners/0/user_id required")
 	safe(nil).want(http.StatusAccepted)
-	e.do(post, walletsPath+"/owner", with(adoptedOnTron(), map[string]any{"owner_type": "customer", "user_id": customer.ID}), customer.auth()).
+	e.do(post, walletsPath+"/owner", altered(adoptedOnTron(), map[string]any{"owner_type": "customer", "user_id": customer.ID}), customer.auth()).
 		blames("/custody conflict", "/multisig conflict", "/treasury conflict")
 	e.server.Refuses = func(exchange.Network, money.Asset) string { return "its issuer has stopped it there" }
 	ask(nil).blames("/asset unsupported_asset")
@@ -232,10 +232,10 @@ func TestWalletsOfSeveralOwnersAreProvisioned(t *testing.T) {
 	}
 	provision(officer, map[string]any{"network": "solana", "asset": "USDC", "user_id": customer.ID}).refused(exchange.CodeForbidden)
 	provision(officer, map[string]any{"network": "solana", "asset": "USDC", "purpose": "treasury"}).refused(exchange.CodeForbidden)
-	provision(admin, with(body, map[string]any{"purpose": "treasury", "user_id": customer.ID})).blames("/purpose forbidden", "/user_id forbidden")
+	provision(admin, altered(body, map[string]any{"purpose": "treasury", "user_id": customer.ID})).blames("/purpose forbidden", "/user_id forbidden")
 	provision(admin, map[string]any{"network": "solana", "asset": "USDC", "custody": "self"}).blames("/multisig required", "/treasury required")
 	provision(admin, map[string]any{"network": "solana", "asset": "USDC"}).blames("/user_id required")
-	provision(admin, with(body, map[string]any{"multisig/kind": "tron"})).blames("/multisig/kind conflict")
+	provision(admin, altered(body, map[string]any{"multisig/kind": "tron"})).blames("/multisig/kind conflict")
 	e.flows.failWith(errors.New("temporal is down")) // the confirmation counts all the same
 	e.confirmedBy(admin, provision(officer, body).want(http.StatusAccepted)).want(http.StatusOK)
 	e.flows.failWith(nil)

@@ -75,7 +75,7 @@ func TestClaimIsSettledWhenTheTimeIsUp(t *testing.T) {
 		app := fiber.New()
 		app.Get("/", func(fc *fiber.Ctx) error {
 			fc.Status(status)
-			e.server.keep(&call{fc: fc, ctx: over}, "scope", key)
+			e.server.keep(&call{fc: fc, ctx: over}, "scope", key, false)
 			return nil
 		})
 		answer, err := app.Test(httptest.NewRequestWithContext(t.Context(), get, "/", nil), -1)

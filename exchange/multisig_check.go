@@ -67,8 +67,8 @@ func (c *checker) owners(r MultisigRequest) {
 		at := fmt.Sprintf("/multisig/owners/%d", i)
 		c.owner(r, o, at)
 		address := r.Network.Compared(o.Address)
-		c.rule(address == "" || !addresses[address] && address != r.Network.Compared(r.Address), at+"/address", "duplicate", "must be another address than those of the other owners and of the account")
-		c.rule(o.UserID == uuid.Nil || !users[o.UserID], at+"/user_id", "duplicate", "must be another officer than those of the other owners")
+		c.rule(address == "" || !addresses[address] && address != r.Network.Compared(r.Address), at+"/address", "repeated", "must be another address than those of the other owners and of the account")
+		c.rule(o.UserID == uuid.Nil || !users[o.UserID], at+"/user_id", "repeated", "must be another officer than those of the other owners")
 		addresses[address], users[o.UserID], heaviest = true, true, max(heaviest, o.Weight)
 	}
 	most := r.Sum()

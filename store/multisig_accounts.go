@@ -180,14 +180,14 @@ func (s *Store) ActiveMultisigs(ctx context.Context, n exchange.Network) ([]exch
 type multisigTerms struct {
 	ID         uuid.UUID                `json:"id"`
 	Network    exchange.Network         `json:"network"`
-	Kind       exchange.MultisigKind    `json:"kind"`
+	Kind       exchange.MultisigKind    `json:"account_kind"`
 	Asset      money.Asset              `json:"asset"`
 	Name       string                   `json:"name"`
 	Label      string                   `json:"label"`
 	MerchantID uuid.UUID                `json:"merchant_id,omitzero"`
 	Custody    exchange.MultisigCustody `json:"custody"`
 	Address    string                   `json:"address,omitempty"` // of an account that is adopted
-	Threshold  int                      `json:"threshold"`
+	Threshold  int                      `json:"quorum"`
 	Owners     []multisigOwnerDoc       `json:"owners"`
 	Policy     multisigPolicyDoc        `json:"policy"`
 }
@@ -255,7 +255,7 @@ const (
 // mayOwn checks a request against what is stored: the merchant, the officers among the owners, and that the address is not ours already.
 func (t unitTx) mayOwn(ctx context.Context, r exchange.MultisigRequest) error {
 	if r.MerchantID != uuid.Nil {
-		if err := t.requireRow(ctx, isActiveMerchant, true, exchange.FieldError{Pointer: "/treasury/merchant_id", Code: "unknown", Message: "must be an active master merchant"}, r.MerchantID); err != nil {
+		if err := t.requireRow(ctx, isActiveMerchant, true, exchange.FieldError{Pointer: "/treasury/merchant_id", Code: "not_found", Message: "must be an active master merchant"}, r.MerchantID); err != nil {
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (t unitTx) mayOwn(ctx context.Context, r exchange.MultisigRequest) error {
 		if o.UserID == uuid.Nil {
 			continue
 		}
-		at := exchange.FieldError{Pointer: fmt.Sprintf("/multisig/owners/%d/user_id", i), Code: "unknown", Message: "must be an active admin or treasury officer"}
+		at := exchange.FieldError{Pointer: fmt.Sprintf("/multisig/owners/%d/user_id", i), Code: "not_found", Message: "must be an active admin or treasury officer"}
 		if err := t.requireRow(ctx, isActiveOfficer, true, at, o.UserID); err != nil {
 			return err
 		}
