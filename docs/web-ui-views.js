@@ -9,6 +9,7 @@
     ["Parked: a payout or refund", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'momo-' OR KivukoParkedReason STARTS_WITH 'bank-' OR KivukoParkedReason STARTS_WITH 'bank_refund-' OR KivukoParkedReason STARTS_WITH 'refund-')"],
     ["Parked: crypto can't be sent", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'payout-' OR KivukoParkedReason IN ('screening-unknown', 'transfer-blocked', 'cold-wallet', 'sweep-officers'))"],
     ["Parked: a swap", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'swap-'"],
+    ["Parked: a wallet of several owners", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'multisig-'"],
     ["Parked: a merchant's withdrawal", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'withdrawal-'"],
     ["Parked: a deposit", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'deposit'"],
     ["Parked: a step failed", "KivukoNeedsAttention = true AND KivukoParkedReason = 'step-failed'"],
