@@ -19,8 +19,8 @@ import (
 
 // Addresses of owners on TRON.
 const (
-	ownerOne = "TLsV52sRDL79HXGGm9yzwKibb6BeruhUzy"
-	ownerTwo = "TEkxiTehnzSmSe2XqrBj4w32RUN966rdz8"
+	ownerOne = "TFsQZQYUDpUhFJkPne9EoKbwHEhkRRSGyU"
+	ownerTwo = "TN2DX5T2f3ycW5fgvjJRjBUYwng2aEKTHu"
 )
 
 // onEthereum is an address whose digits are all the same.
@@ -161,9 +161,9 @@ func TestWalletsOfSeveralOwnersNameWhatIsWrong(t *testing.T) {
 			map[string]any{"address": onEthereum("1"), "label": "one"}, map[string]any{"user_id": colleague.ID, "label": "two"},
 		)}}, changes))
 	}
-	ask(map[string]any{"treasury": nil, "custody": nil, "multisig": nil}).blames("/custody required", "/multisig required", "/treasury required")
+	ask(map[string]any{"treasury": nil, "custody": nil, "multisig": nil}).blames("/custody required", "/treasury required", "/multisig required")
 	ask(map[string]any{"treasury": map[string]any{}, "multisig": map[string]any{}}).
-		blames("/multisig/owners required", "/multisig/threshold required", "/treasury/name required", "/treasury/policy required")
+		blames("/treasury/name required", "/treasury/policy required", "/multisig/threshold required", "/multisig/owners required")
 	ask(map[string]any{"treasury/custody_provider": "self_custody"}).blames("/treasury/custody_provider unknown_field")
 	ask(map[string]any{"custody": "bank", "set_default": true, "multisig/kind": "vault"}).blames("/custody enum", "/multisig/kind enum", "/set_default conflict")
 	ask(map[string]any{"multisig/kind": "safe"}).blames("/multisig/kind conflict")
@@ -196,7 +196,7 @@ func TestWalletsOfSeveralOwnersNameWhatIsWrong(t *testing.T) {
 	safe(map[string]any{"custody": "provider"}).blames("/multisig/owners/0/address forbidden", "/multisig/owners/0/user_id required")
 	safe(nil).want(http.StatusAccepted)
 	e.do(post, walletsPath+"/owner", altered(adoptedOnTron(), map[string]any{"owner_type": "customer", "user_id": customer.ID}), customer.auth()).
-		blames("/custody conflict", "/multisig conflict", "/treasury conflict")
+		blames("/treasury conflict", "/custody conflict", "/multisig conflict")
 	e.server.Refuses = func(exchange.Network, money.Asset) string { return "its issuer has stopped it there" }
 	ask(nil).blames("/asset unsupported_asset")
 	delete(e.server.Addresses, exchange.Tron)
@@ -206,11 +206,8 @@ func TestWalletsOfSeveralOwnersNameWhatIsWrong(t *testing.T) {
 // Only officers propose wallets of several owners, with a proof of the last minutes; the same key serves before and after it.
 func TestWalletsOfSeveralOwnersAreForOfficersWhoProveThemselves(t *testing.T) {
 	e := start(t, everyAddress)
-	for _, role := range []exchange.Role{exchange.RoleOTCOfficer, exchange.RoleVendor, exchange.RoleSubvendor, exchange.RoleCustomer} {
-		who := e.person(exchange.RoleVendor)
-		if role != exchange.RoleVendor {
-			who = e.person(role, who.ID)
-		}
+	vendor := e.person(exchange.RoleVendor)
+	for _, who := range []person{e.person(exchange.RoleOTCOfficer), vendor, e.person(exchange.RoleSubvendor, vendor.ID), e.person(exchange.RoleCustomer)} {
 		e.do(post, walletsPath+"/owner", adoptedOnTron(), who.auth()).refused(exchange.CodeForbidden)
 		e.do(post, provisionPath, openedOnSolana(who, who), who.auth()).refused(exchange.CodeForbidden)
 	}
@@ -233,7 +230,7 @@ func TestWalletsOfSeveralOwnersAreProvisioned(t *testing.T) {
 	provision(officer, map[string]any{"network": "solana", "asset": "USDC", "user_id": customer.ID}).refused(exchange.CodeForbidden)
 	provision(officer, map[string]any{"network": "solana", "asset": "USDC", "purpose": "treasury"}).refused(exchange.CodeForbidden)
 	provision(admin, altered(body, map[string]any{"purpose": "treasury", "user_id": customer.ID})).blames("/purpose forbidden", "/user_id forbidden")
-	provision(admin, map[string]any{"network": "solana", "asset": "USDC", "custody": "self"}).blames("/multisig required", "/treasury required")
+	provision(admin, map[string]any{"network": "solana", "asset": "USDC", "custody": "self"}).blames("/treasury required", "/multisig required")
 	provision(admin, map[string]any{"network": "solana", "asset": "USDC"}).blames("/user_id required")
 	provision(admin, altered(body, map[string]any{"multisig/kind": "tron"})).blames("/multisig/kind conflict")
 	e.flows.failWith(errors.New("temporal is down")) // the confirmation counts all the same
@@ -293,7 +290,7 @@ func TestWalletsOfSeveralOwnersAreSharedWithMerchants(t *testing.T) {
 	}
 	send := sends("1", map[string]any{"address": goodAddress})
 	send["from_wallet_id"] = a.ID
-	e.do(post, transfersPath, send, officer.auth(), freshKey()).blames("/from_wallet_id unsupported")
+	e.do(post, transfersPath, send, officer.auth(), freshKey()).blames("/from_wallet_id not_found")
 	e.do(post, transfersPath, send, vendor.auth(), freshKey()).blames("/from_wallet_id not_found")
 }
 

@@ -73,7 +73,7 @@ func (s *server) readQuorum(f *form, r *exchange.MultisigRequest) {
 		o := exchange.MultisigOwner{
 			Address: in.addressOn(r.Network, s.Addresses), UserID: in.id("user_id", false), Label: in.line("label", true, exchange.MaxMultisigName),
 		}
-		if r.Network != exchange.Tron {
+		if r.Network != exchange.Tron && r.Network != "" { // what is no network is refused elsewhere
 			in.forbid("weight", "only owners on tron have weights")
 		} else {
 			o.Weight = in.number("weight", false, exchange.MaxMultisigWeight)
