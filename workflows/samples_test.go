@@ -50,6 +50,11 @@ func ways() map[string]way {
 		"fee_sweep":                     {workflows.TypeFeeSweep, []string{`"status":"completed"`}},
 		"fee_sweep_retried":             {workflows.TypeFeeSweep, []string{`"verb":"retry"`, `"status":"completed"`}},
 		"fee_sweep_given_up":            {workflows.TypeFeeSweep, []string{"Leave the fees where they are", `"status":"cancelled"`}},
+		"open_multisig":                 {workflows.TypeOpenMultisig, []string{"Make the owners' keys", `"status":"active"`}},
+		"open_multisig_adopted":         {workflows.TypeOpenMultisig, []string{`"adopted":true`, `"status":"active"`}},
+		"open_multisig_refused":         {workflows.TypeOpenMultisig, []string{`"adopted":true`, `"status":"refused"`}},
+		"open_multisig_retried":         {workflows.TypeOpenMultisig, []string{`"verb":"retry"`, `"status":"active"`}},
+		"open_multisig_given_up":        {workflows.TypeOpenMultisig, []string{"Give the account up", `"status":"refused"`}},
 		"sweep_fees":                    {workflows.TypeSweepFees, []string{`"opened":1`}},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/api/workflowservice/v1"
 
 	"kivuko/dev/client"
@@ -53,6 +54,7 @@ type trial struct {
 	desk     otcDeposit
 	taken    takenOut
 	swap     swapped
+	shared   uuid.UUID // an account of several owners
 	// Fields of a transfer.
 	address string
 	amount  money.Amount
@@ -81,7 +83,7 @@ type track struct {
 func table() []track {
 	return []track{
 		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows(), withdrawalRows(), bankRefundRows()), floatRows())},
-		{"ethereum", slices.Concat(solanaRows(), swapRows(), transferRows())},
+		{"ethereum", slices.Concat(solanaRows(), swapRows(), multisigRows(), transferRows())},
 		{"webhooks", hookRows()},
 	}
 }

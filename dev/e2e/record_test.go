@@ -55,6 +55,7 @@ func TestRecordHistories(t *testing.T) {
 		{"deposited", r.deposited},
 		{"withdrawn", r.withdrawals},
 		{"swapped", r.swapped},
+		{"shared", r.shared},
 		{"sent back", r.sentBack},
 		{"stranded", r.stranded},
 		{"paid late", r.paidLate},

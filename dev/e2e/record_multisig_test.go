@@ -1,0 +1,36 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/demo"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// shared records the ways of an account of several owners, on Ethereum: opened, adopted, refused, and one whose opening fails and is
+// retried or given up.
+func (r *recorder) shared(t *testing.T) {
+	w := r.harness
+	o := w.outsidersOn(t, w.ethereum())
+	keep := func(id uuid.UUID, status exchange.MultisigStatus, name string) {
+		w.sharedIs(t, id, status)
+		r.keep(t, workflows.OpenMultisigID(id), name)
+	}
+	people := o.people(t, 3)
+	keep(w.shares(t, o.Network(), exchange.MultisigSelf, "", 2, owner(people[0]), w.officerOwner(t, demo.TreasuryEmail)), exchange.MultisigActive, "open_multisig")
+	address := o.opens(t, newSeed(), quorumOf(people, 2))
+	keep(w.shares(t, o.Network(), exchange.MultisigSelf, address, 3, owner(people[0]), owner(people[1]), owner(people[2])), exchange.MultisigRefused, "open_multisig_refused")
+	keep(w.shares(t, o.Network(), exchange.MultisigSelf, address, 2, owner(people[0]), owner(people[1]), owner(people[2])), exchange.MultisigActive, "open_multisig_adopted")
+	heal(t, w.ethereum())
+	for _, story := range []struct {
+		verb, name string
+		status     exchange.MultisigStatus
+	}{{"retry", "open_multisig_retried", exchange.MultisigActive}, {"refund", "open_multisig_given_up", exchange.MultisigRefused}} {
+		s := w.failsToOpen(t)
+		w.operates(t.Context(), t, s.ID, story.verb)
+		keep(s.ID, story.status, story.name)
+	}
+}
