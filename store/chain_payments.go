@@ -124,7 +124,7 @@ func (t unitTx) savePayment(ctx context.Context, by exchange.Principal, object p
 }
 
 const readSealedKey = `
-SELECT k.wallet_id, '' AS purpose, o.network, k.ciphertext, k.master_key, k.public_key, k.algorithm, CASE WHEN o.type = 'hot' THEN w.type ELSE o.type END AS type
+SELECT k.wallet_id, o.network, k.ciphertext, k.master_key, k.public_key, k.algorithm, CASE WHEN o.type = 'hot' THEN w.type ELSE o.type END AS type
 FROM wallets w JOIN wallets o ON o.id = coalesce(w.counterpart_of, w.id) JOIN wallet_keys k ON k.wallet_id = o.id
 WHERE w.id = $1 AND ` + newestSeal
 
