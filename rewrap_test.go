@@ -91,6 +91,76 @@ func TestMasterKeyCanBeRetired(t *testing.T) {
 	refusesStrangeSeals(t, s, mine[0], others, cold)
 }
 
+// The keys of owners of an account of several owners are sealed anew as those of wallets are, each for its own owner.
+func TestKeysOfOwnersAreSealedAnew(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s, dir := storetest.Open(t, url, store.Options{}), t.TempDir()
+	first, second := "file://"+filepath.Join(dir, "first"), "file://"+filepath.Join(dir, "second")
+	old, err := keys.Open(keys.Config{MasterKey: first, CreateLocal: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wallet, owners := madeBy(t, s, old, exchange.Solana), ownedBy(t, s, old, exchange.Solana)
+	var out bytes.Buffer
+	c := Config{DatabaseURL: url, Mode: Local, Keys: KeysConfig{Master: second, OldMasters: []string{first}}}
+	if err := runRewrap(t.Context(), process{config: c, log: slog.New(slog.DiscardHandler), out: &out}, []string{"-network", "solana"}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(out.String(), "3 keys were sealed anew") || strings.Contains(out.String(), old.MasterKey()) {
+		t.Errorf("said %q", out.String())
+	}
+	fresh, err := keys.Open(keys.Config{MasterKey: second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, owner := range owners {
+		k, err := s.OwnerKey(t.Context(), owner.WalletID, i+1)
+		if err != nil || k.MasterKey != fresh.MasterKey() || !bytes.Equal(k.PublicKey, owner.PublicKey) {
+			t.Errorf("the key of owner %d is of %s, %v", i+1, k.MasterKey, err)
+		}
+		sealed := keys.Sealed{Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: keys.Algorithm(k.Algorithm)}
+		for n := range 3 {
+			err := fresh.Use(t.Context(), sealed, keys.Ref{WalletID: k.WalletID, Network: k.Network, Purpose: exchange.OwnerKeyPurpose(n)}, func(chain.Key) error { return nil })
+			if (err == nil) != (n == i+1) {
+				t.Errorf("the key of owner %d opens for owner %d: %v", i+1, n, err)
+			}
+		}
+	}
+	if _, err := s.OwnerKey(t.Context(), wallet.WalletID, 1); exchange.CodeOf(err) != exchange.CodeNotFound {
+		t.Errorf("a wallet has an owner's key: %v", err)
+	}
+}
+
+// ownedBy makes the keys of the two officers who own an account as a signer does, and stores both.
+func ownedBy(t *testing.T, s *store.Store, sealer keys.Sealer, n exchange.Network) []exchange.SealedKey {
+	t.Helper()
+	one, two := storetest.User(t, s, exchange.RoleTreasury), storetest.User(t, s, exchange.RoleAdmin)
+	r := exchange.MultisigRequest{
+		ID: storetest.NewID(t), Network: n, Asset: money.USDT, Name: "Reserve", Custody: exchange.MultisigProvider, Threshold: 2,
+		Owners: []exchange.MultisigOwner{{UserID: one.ID}, {UserID: two.ID}}, Policy: exchange.MultisigPolicy{Approvals: 1},
+	}
+	waits, err := s.ProposeMultisigWallet(t.Context(), r, storetest.PrincipalOf(one))
+	if err == nil {
+		_, err = s.ConfirmChange(t.Context(), waits.ID, "", storetest.PrincipalOf(two))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := make([]exchange.SealedKey, len(r.Owners))
+	for i := range made {
+		sealed, err := sealer.Create(t.Context(), keys.Ref{WalletID: r.ID, Network: n, Purpose: exchange.OwnerKeyPurpose(i + 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[i] = exchange.SealedKey{WalletID: r.ID, Ciphertext: sealed.Ciphertext, MasterKey: sealed.MasterKey, PublicKey: sealed.PublicKey, Algorithm: string(sealed.Algorithm)}
+		if _, err := s.StoreOwnerKey(t.Context(), r.ID, i+1, "Owner-"+storetest.NewID(t).String(), made[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return made
+}
+
 func refusesStrangeSeals(t *testing.T, s *store.Store, mine, others, cold exchange.SealedKey) {
 	t.Helper()
 	signer := storetest.As(t, s, store.RoleSigner)

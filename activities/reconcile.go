@@ -199,10 +199,9 @@ func (c *Comparing) questions(wallets []exchange.Wallet) []question {
 			continue
 		}
 		for _, w := range wallets {
-			if w.Custody == exchange.Multisig && asset == w.Network.NativeCoin() && !exchange.MultisigKindOn(w.Network).SpendsCoin() {
-				continue // it holds its rent, which opening it cost
+			if w.Moves(asset) {
+				all = append(all, question{w.ID, w.Address, asset})
 			}
-			all = append(all, question{w.ID, w.Address, asset})
 		}
 	}
 	return all

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -220,5 +221,53 @@ func TestBatchesWaitForTheWatch(t *testing.T) {
 	}
 	if compared, deferred, _, _ := v.counts(); compared != 0 || deferred != 1 {
 		t.Errorf("compared %d, deferred %d although the watch stands still", compared, deferred)
+	}
+}
+
+// coinRoom is a vaultRoom on Solana that also reads the native coin.
+type coinRoom struct {
+	*vaultRoom
+	read []string
+}
+
+func (c *coinRoom) Network() exchange.Network { return exchange.Solana }
+
+func (c *coinRoom) Supports(money.Asset) error { return nil }
+
+func (c *coinRoom) Balance(ctx context.Context, address string, a money.Asset) (chain.Balance, error) {
+	c.mu.Lock()
+	c.read = append(c.read, address+" "+string(a))
+	c.mu.Unlock()
+	b, err := c.vaultRoom.Balance(ctx, address, money.USDT)
+	b.Amount = money.Must(a, "5")
+	return b, err
+}
+
+func (c *coinRoom) CompareReadings(_ context.Context, _ exchange.Network, readings []exchange.WalletReading) ([]exchange.Comparison, error) {
+	var all []exchange.Comparison
+	for _, r := range readings {
+		all = append(all, exchange.Comparison{WalletReading: r, Ledger: r.Amount, Fees: money.Zero(r.Amount.Asset())})
+	}
+	return all, nil
+}
+
+// An account of several owners on Solana has the coins that opening it cost, which nobody can move, so they are not compared with the ledger. Its
+// tokens are.
+func TestRentOfSharedAccountsIsNotCompared(t *testing.T) {
+	t.Parallel()
+	room := &coinRoom{vaultRoom: newVaultRoom(2)}
+	for i, custody := range []exchange.Custody{exchange.Custodial, exchange.Multisig} {
+		room.wallets[i].Network, room.wallets[i].Custody, room.wallets[i].Address = exchange.Solana, custody, string(custody)
+	}
+	suite := &testsuite.WorkflowTestSuite{}
+	env := suite.NewTestActivityEnvironment()
+	c := &activities.Comparing{Store: room, Client: room, Poll: time.Millisecond, WatchTimeout: 50 * time.Millisecond}
+	env.RegisterActivity(c)
+	if _, err := env.ExecuteActivity(c.CompareWallets, activities.CompareInput{RunID: room.run.ID, Network: exchange.Solana}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(room.read)
+	if want := []string{"custodial SOL", "custodial USDC", "custodial USDT", "multisig USDC", "multisig USDT"}; !slices.Equal(room.read, want) {
+		t.Errorf("read are %v, want %v", room.read, want)
 	}
 }

@@ -80,6 +80,12 @@ type Wallet struct {
 	UpdatedAt     time.Time
 }
 
+// Moves reports whether an asset in the wallet can be moved. What can't be is no money of anyone: the coins of an account of several owners on
+// Solana are what opening it cost.
+func (w Wallet) Moves(a money.Asset) bool {
+	return w.Custody != Multisig || a != w.Network.NativeCoin() || MultisigKindOn(w.Network).SpendsCoin()
+}
+
 // SealedKey is a wallet's private key as sealed by the key store.
 type SealedKey struct {
 	WalletID   uuid.UUID

@@ -41,8 +41,8 @@ func compare(ctx context.Context, s *store.Store, n demo.Node, w exchange.Wallet
 		return err
 	}
 	for asset, chain := range holds {
-		if w.Custody == exchange.Multisig && asset == n.Network.NativeCoin() && !exchange.MultisigKindOn(n.Network).SpendsCoin() {
-			continue // what it must have to exist
+		if !w.Moves(asset) {
+			continue
 		}
 		booked := money.Zero(asset)
 		a, err := s.Account(ctx, exchange.Owned(exchange.AccCustody, w.ID, asset))

@@ -24,6 +24,7 @@ func Rules() []Rule {
 		{"a withdrawal left once when it is completed, and otherwise not", withdrawn},
 		{"a swap collected once, and then paid or refunded once, never both", swapped},
 		{"a refund by bank left once when it is completed, and its exception was refunded once", returned},
+		{"a wallet of several owners is the account that two officers agreed to, opened once unless it was adopted", shared},
 	}
 }
 
@@ -129,6 +130,17 @@ FROM refunds f JOIN payment_exceptions x ON x.id = f.exception_id CROSS JOIN LAT
     FROM ledger_entries e JOIN ledger_lines l ON l.entry_id = e.id JOIN ledger_accounts a ON a.id = l.account_id
     WHERE e.object_type = 'refund' AND e.object_id = f.id AND a.kind = 'bank') c
 WHERE f.rail = 'bank' AND NOT (c.refunds <= 1 AND CASE f.status WHEN 'completed' THEN c.times = 1 AND c.paid = x.amount AND x.status = 'refunded' ELSE c.times = 0 END)`
+
+// Every owner that was agreed to has an address, which is that of a key of ours where we hold the key.
+const shared = `
+SELECT 'account ' || a.id || ' is ' || a.status || ', has ' || c.wallets || ' wallets and ' || c.owners || ' of ' || c.agreed || ' owners, and ' || c.paid || ' payments opened it'
+FROM multisig_accounts a CROSS JOIN LATERAL (SELECT
+    (SELECT count(*) FROM wallets w WHERE w.id = a.id AND w.purpose = 'multisig' AND (w.network, w.address) = (a.network, a.address)) AS wallets,
+    (SELECT count(*) FROM multisig_owners o WHERE o.account_id = a.id AND o.address IS NOT NULL
+        AND o.held = EXISTS (SELECT FROM multisig_owner_keys k WHERE (k.account_id, k.n) = (o.account_id, o.n))) AS owners,
+    (SELECT jsonb_array_length(g.change -> 'owners') FROM control_changes g WHERE g.id = a.change_id AND g.status = 'confirmed') AS agreed,
+    (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id AND p.status = 'completed' AND p.to_address = a.address) AS paid) c
+WHERE (a.status IN ('active', 'differs')) <> (c.wallets = 1) OR a.status IN ('active', 'differs') AND NOT (c.owners = c.agreed AND c.paid = CASE WHEN a.adopted THEN 0 ELSE 1 END)`
 
 // Queryer is a database, or a transaction of one.
 type Queryer interface {

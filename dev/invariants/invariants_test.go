@@ -237,3 +237,56 @@ func TestWithdrawalsAreCounted(t *testing.T) {
 		"crypto that never came":        {`UPDATE otc_withdrawals SET source_asset = 'USDT', source_amount = 3 WHERE id = $1`, paid.ID, "0 came"},
 	})
 }
+
+// A wallet of several owners is held to the account that was agreed to.
+func TestSharedWalletsAreTheirAccounts(t *testing.T) {
+	d := newDesk(t)
+	id := d.shares(t)
+	d.breaks(t, "several owners", map[string]breakage{
+		"another address":     {`UPDATE wallets SET address = address || 'x' WHERE id = $1`, id, "has 0 wallets"},
+		"no account any more": {`UPDATE multisig_accounts SET status = 'refused' WHERE id = $1`, id, "is refused, has 1 wallets"},
+		"not opened":          {`UPDATE chain_payments SET status = 'parked' WHERE object_id = $1`, id, "0 payments"},
+		"opened elsewhere":    {`UPDATE chain_payments SET to_address = 'x' WHERE object_id = $1`, id, "0 payments"},
+		"called adopted":      {`UPDATE multisig_accounts SET adopted = true WHERE id = $1`, id, "1 payments"},
+		"an owner less":       {`DELETE FROM multisig_owners WHERE account_id = $1 AND n = 1`, id, "1 of 2 owners"},
+		"an owner more":       {`INSERT INTO multisig_owners SELECT $1, 3, 'x', NULL, 1, '', false`, id, "3 of 2 owners"},
+		"a key is gone":       {`DELETE FROM multisig_owner_keys WHERE account_id = $1`, id, "1 of 2 owners"},
+	})
+}
+
+// shares opens an account of a stranger and an officer, and returns its id.
+func (d desk) shares(t *testing.T) uuid.UUID {
+	t.Helper()
+	ctx, id := t.Context(), storetest.NewID(t)
+	gas := storetest.GasWallet(t, d.s, exchange.Solana)
+	storetest.Gas(t, d.s, gas.ID, money.Must(money.SOL, "1"))
+	place := func() string { return "Shared-" + storetest.NewID(t).String() }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits, err := d.s.ProposeMultisigWallet(ctx, exchange.MultisigRequest{
+		ID: id, Network: exchange.Solana, Asset: money.USDT, Name: "Reserve", Custody: exchange.MultisigSelf, Threshold: 2,
+		Owners: []exchange.MultisigOwner{{Address: place()}, {UserID: d.treasury.UserID}}, Policy: exchange.MultisigPolicy{Approvals: 1},
+	}, d.treasury)
+	must(err)
+	_, err = d.s.ConfirmChange(ctx, waits.ID, "", d.admin)
+	must(err)
+	_, err = d.s.StoreOwnerKey(ctx, id, 2, place(), exchange.SealedKey{Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "ed25519"})
+	must(err)
+	a, err := d.s.OpenMultisig(ctx, id, place(), money.Must(money.SOL, "0.003"))
+	must(err)
+	tx, err := d.s.SaveSignedAttempt(ctx, exchange.ChainAttempt{
+		ID: storetest.NewID(t), PaymentID: a.PaymentID, Network: a.Network, TxID: "opening", Raw: []byte("x"), RefBlock: "b", LastValidHeight: 100,
+	})
+	must(err)
+	_, err = d.s.RecordFinal(ctx, tx.ID, true, 9, "nine", money.Must(money.SOL, "0.001"), "")
+	must(err)
+	q := exchange.MultisigQuorum{Address: a.Address, Threshold: 2, Owners: a.Owners, Block: 9, BlockID: "nine"}
+	if a, err = d.s.ActivateMultisig(ctx, id, q); err != nil || a.Status != exchange.MultisigActive {
+		t.Fatalf("it is %+v, %v", a, err)
+	}
+	return id
+}
