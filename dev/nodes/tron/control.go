@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/core"
 	"google.golang.org/grpc/codes"
@@ -313,6 +314,27 @@ func (n *Node) FundToken(token, to Address, units *big.Int) (Hash, error) {
 	units.FillBytes(data[4+32:])
 	return n.submit(&core.TriggerSmartContract{OwnerAddress: from[:], ContractAddress: token[:], Data: data},
 		core.Transaction_Contract_TriggerSmartContract, fundTokenFeeSun)
+}
+
+// SetBlocked puts an address on a token's block list, or takes it off, in a block of its own. USDT's list stops the sender of a payment,
+// USDC's also its recipient.
+func (n *Node) SetBlocked(token, address Address, blocked bool) error {
+	signature := map[bool]map[string]string{
+		true:  {USDTAddress: "addBlackList(address)", USDCAddress: "blacklist(address)"},
+		false: {USDTAddress: "removeBlackList(address)", USDCAddress: "unBlacklist(address)"},
+	}[blocked][token.String()]
+	if signature == "" {
+		return errors.New("tron: block: want one of the chain's tokens")
+	}
+	issuer, data := mustAddress(GenesisAddress), make([]byte, 4+32)
+	copy(data, crypto.Keccak256([]byte(signature))[:4])
+	copy(data[4+12:], address[1:])
+	_, err := n.submit(&core.TriggerSmartContract{OwnerAddress: issuer[:], ContractAddress: token[:], Data: data},
+		core.Transaction_Contract_TriggerSmartContract, fundTokenFeeSun)
+	if err == nil {
+		_, err = n.ProduceBlock()
+	}
+	return err
 }
 
 // ChainID is what the CHAINID opcode answers: the last four bytes of the genesis

@@ -27,6 +27,7 @@ func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 //	POST /reset      all faults off
 //	POST /reorganise {"blocks": n, "drop": bool}
 //	POST /energy     {"contract", "factor": ten-thousandths above 1.0}
+//	POST /token/block {"token": "USDT"|"USDC", "address", "blocked": bool}
 //
 // A refused request is answered with status 400 and {"error": "..."}.
 func (n *Node) controlHandler() http.Handler {
@@ -60,7 +61,25 @@ func (n *Node) controlHandler() http.Handler {
 		}
 		return devnode.Done(n, n.SetEnergyFactor(a, r.Factor))
 	}))
+	mux.HandleFunc("POST /token/block", devnode.Handle(n.controlBlock))
 	return mux
+}
+
+// controlBlock has a token's issuer block an address, or not.
+func (n *Node) controlBlock(r struct {
+	Token, Address string
+	Blocked        bool
+},
+) (any, error) {
+	token, named := map[string]string{"USDT": USDTAddress, "USDC": USDCAddress}[r.Token]
+	if !named {
+		return nil, errors.New("token: want USDT or USDC")
+	}
+	a, err := ParseAddress(r.Address)
+	if err != nil {
+		return nil, fmt.Errorf("address: %w", err)
+	}
+	return devnode.Done(n, n.SetBlocked(mustAddress(token), a, r.Blocked))
 }
 
 // infallible makes a list that can't fail one that may.

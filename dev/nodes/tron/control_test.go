@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"net/http"
 	"strings"
@@ -274,10 +275,34 @@ func TestControlEndpoint(t *testing.T) {
 		{"/produce", `{"bricks":3}`, "unknown field"},
 		{"/reorganise", `{"blocks":999}`, "reorganise 999 blocks"},
 		{"/energy", `{"contract":"T","factor":1}`, "contract"},
+		{"/token/block", `{"token":"TRX","address":"` + alice.String() + `","blocked":true}`, "token"},
+		{"/token/block", `{"token":"USDT","address":"T","blocked":true}`, "address"},
 	} {
 		var out map[string]string
 		if code := b.post(c.path, c.body, &out); code != http.StatusBadRequest || !strings.Contains(out["error"], c.text) {
 			t.Errorf("%s %s: %d %v", c.path, c.body, code, out)
+		}
+	}
+}
+
+// A blocked address sends no more of the token, until it is taken off the list.
+func TestTheIssuerBlocksAnAddress(t *testing.T) {
+	b := newBench(t)
+	alice, bob := b.funded(5_000_000, "alice")[0], newActor("bob")
+	for _, token := range []struct{ name, address string }{{"USDT", USDTAddress}, {"USDC", USDCAddress}} {
+		if _, err := b.FundToken(mustAddress(token.address), alice.addr, big.NewInt(10)); err != nil {
+			t.Fatal(err)
+		}
+		for _, blocked := range []bool{true, false} {
+			var out map[string]any
+			body := fmt.Sprintf(`{"token":%q,"address":%q,"blocked":%t}`, token.name, alice, blocked)
+			if code := b.post("/token/block", body, &out); code != http.StatusOK {
+				t.Fatalf("%s: %d %v", body, code, out)
+			}
+			r := b.mined(b.transferToken(alice, bob, token.address, 1), alice).Receipt
+			if refused := r.Result == core.Transaction_Result_REVERT; refused != blocked {
+				t.Errorf("blocked %t for %s: %s", blocked, token.name, r.Result)
+			}
 		}
 	}
 }
