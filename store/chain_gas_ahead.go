@@ -31,7 +31,7 @@ WITH chosen AS MATERIALIZED (
         SELECT o.wallet_id FROM offers o WHERE o.network = $1 AND o.status = 'active' AND o.offer_type = 'SELL'
         UNION SELECT l.wallet_id FROM escrow_leases l WHERE l.ended_at IS NULL
         UNION (SELECT a.id FROM escrow_addresses a WHERE a.network = $1 AND a.status = 'free'
-            ORDER BY a.last_used_at NULLS FIRST, a.id LIMIT (SELECT free FROM gas_policy WHERE network = $1))
+            ORDER BY a.last_used_at NULLS FIRST, a.id LIMIT escrow_ahead($1))
         UNION SELECT b.owner_id FROM ledger_accounts b WHERE b.kind = 'wallet_balance' AND b.asset IN ('USDT', 'USDC') AND b.posted > 0)
 ), looked AS MATERIALIZED (
     SELECT c.id, c.address, c.kind, gas_share(c.id, NULL) AS share FROM chosen c WHERE c.kind IS NOT NULL

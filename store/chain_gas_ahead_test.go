@@ -307,6 +307,69 @@ func TestWalletsThatGetGasAhead(t *testing.T) {
 	}
 }
 
+// As many of the addresses that are lent next get gas as were lent in the last three minutes on their network, within the policy's bounds,
+// which the database keeps whoever asks.
+func TestGasFollowsTheSales(t *testing.T) {
+	t.Parallel()
+	x := newStocked(t)
+	sellers := storetest.NewSellers(t, x.s)
+	storetest.EscrowPool(t, x.s, exchange.Tron, 8)
+	storetest.Exec(t, x.s, `UPDATE gas_policy SET free = 1, free_most = 3`)
+	sales := 0
+	next := func() (next []exchange.LowWallet) {
+		t.Helper()
+		_, low := x.low(t)
+		for _, w := range low {
+			if w.Kind == exchange.GasForEscrow {
+				next = append(next, w)
+			}
+		}
+		var lent int // they get gas too
+		err := storetest.Owner(t, x.s).QueryRowContext(t.Context(), `SELECT count(*) FROM escrow_leases WHERE ended_at IS NULL`).Scan(&lent)
+		if err != nil || lent != sales || lent > len(next) {
+			t.Fatalf("%d are lent and %d low after %d sales: %v", lent, len(next), sales, err)
+		}
+		return slices.DeleteFunc(next, func(w exchange.LowWallet) bool {
+			var is bool
+			err := storetest.Owner(t, x.s).QueryRowContext(t.Context(), `SELECT EXISTS (SELECT FROM escrow_leases WHERE wallet_id = $1)`, w.ID).Scan(&is)
+			return err == nil && is
+		})
+	}
+	for _, want := range []int{1, 1, 2, 3, 3} {
+		if got := next(); len(got) != want {
+			t.Errorf("after %d sales %d of the next addresses get gas, want %d", sales, len(got), want)
+		}
+		sellers.Sale(t, x.s, "20")
+		sales++
+	}
+	all := next()
+	var elsewhere int
+	if err := storetest.Owner(t, x.s).QueryRowContext(t.Context(), `SELECT escrow_ahead('ethereum')`).Scan(&elsewhere); err != nil || elsewhere != 1 {
+		t.Errorf("sales on TRON count as %d on Ethereum: %v", elsewhere, err)
+	}
+	ago := func(interval string) {
+		storetest.Exec(t, x.s, `BEGIN; SET LOCAL session_replication_role = replica; UPDATE escrow_leases SET leased_at = now() - interval '`+interval+`'; COMMIT`)
+	}
+	if ago("2 minutes"); len(next()) != 3 {
+		t.Error("the sales of the last minutes do not count")
+	}
+	ago("181 seconds")
+	left := next()
+	if len(left) != 1 {
+		t.Fatalf("long after the last sale %d of the next addresses get gas", len(left))
+	}
+	for _, w := range all {
+		want := exchange.GasNotEligible
+		if w.ID == left[0].ID {
+			want = ""
+		}
+		x.brings(t, w.ID, "18", want)
+	}
+	if _, err := storetest.Owner(t, x.s).ExecContext(t.Context(), `UPDATE gas_policy SET free_most = 0`); sqlState(err) != "23514" {
+		t.Errorf("the most is less than the least: %v", err)
+	}
+}
+
 // Of top-ups that are approved at once, a wallet gets one, and all wallets together no more than the budget.
 func TestGasAheadAtOnce(t *testing.T) {
 	t.Parallel()

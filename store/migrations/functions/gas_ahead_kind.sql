@@ -9,7 +9,7 @@ BEGIN
             AND o.deleted_at IS NULL AND h.status = 'held' AND h.amount > 0) THEN 'vendor'
         WHEN w.purpose = 'escrow' AND (EXISTS (SELECT FROM escrow_leases l WHERE l.wallet_id = w.id AND l.ended_at IS NULL)
             OR w.id IN (SELECT a.id FROM escrow_addresses a WHERE a.network = w.network AND a.status = 'free'
-                ORDER BY a.last_used_at NULLS FIRST, a.id LIMIT p.free)) THEN 'escrow'
+                ORDER BY a.last_used_at NULLS FIRST, a.id LIMIT escrow_ahead(w.network))) THEN 'escrow'
         WHEN w.owner_id IS NOT NULL AND EXISTS (SELECT FROM ledger_accounts b JOIN chain_deposits d ON d.wallet_id = w.id AND d.asset = b.asset
             WHERE b.code IN ('wallet_balance:' || w.id || ':USDT', 'wallet_balance:' || w.id || ':USDC') AND b.posted >= p.least
                 AND d.status = 'final' AND d.kind = 'credit') THEN 'coins'
