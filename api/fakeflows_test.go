@@ -310,6 +310,8 @@ func (f *fakeFlows) DecideSwap(ctx context.Context, swap, _ uuid.UUID, action ex
 	return cmp.Or(refusal, err)
 }
 
+func (f *fakeFlows) BringGas(context.Context) error { return f.called("bring gas") }
+
 func (f *fakeFlows) LookAtSwap(_ context.Context, swap uuid.UUID) error {
 	return f.called("look at " + swap.String())
 }

@@ -48,6 +48,9 @@ type Flows interface {
 	ImportTransfer(ctx context.Context, transfer, intent uuid.UUID) error
 	// CreateWallet has the signer make the key of the wallet that an intent asks for, and returns when its row is stored.
 	CreateWallet(ctx context.Context, wallet, intent uuid.UUID) error
+	// BringGas has the wallets looked at that will soon pay, now and not at the next minute. However often it is called, one look follows
+	// another.
+	BringGas(ctx context.Context) error
 
 	// OpenOTC starts the flow of an OTC deposit for an intent and returns when its row is stored. A request id opens at most one deposit.
 	OpenOTC(ctx context.Context, r exchange.OTCRequest, intent uuid.UUID) error
@@ -74,6 +77,11 @@ func (t temporalFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, i
 		ID: workflows.OnRampID(r.ID), WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		StaticSummary: workflows.OnRampSummary(r), TypedSearchAttributes: workflows.OnRampAttributes(r),
 	}, workflows.TypeOnRamp, workflows.OnRampInput{IntentID: intent})
+}
+
+func (t temporalFlows) BringGas(ctx context.Context) error {
+	handle := t.client.ScheduleClient().GetHandle(ctx, workflows.ScheduleGasAhead)
+	return fromTemporal(handle.Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE}))
 }
 
 // open starts a flow, unless it runs already, and returns when it has stored its row. A flow that has ended is left as

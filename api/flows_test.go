@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -131,6 +132,48 @@ func TestUpdatesThatDecidedNothingAreRepeated(t *testing.T) {
 	for range 2 {
 		if err := NewFlows(server).CancelTransfer(t.Context(), transfer, request); exchange.CodeOf(err) != exchange.CodeStateConflict {
 			t.Errorf("answers %v", err)
+		}
+	}
+}
+
+// scheduled is a Temporal client with schedules that were triggered.
+type scheduled struct {
+	client.Client
+	answer    error
+	triggered []string // id and overlap
+}
+
+func (s *scheduled) ScheduleClient() client.ScheduleClient { return schedules{called: s} }
+
+type schedules struct {
+	client.ScheduleClient
+	called *scheduled
+}
+
+func (s schedules) GetHandle(_ context.Context, id string) client.ScheduleHandle {
+	s.called.triggered = append(s.called.triggered, id)
+	return schedule{called: s.called}
+}
+
+type schedule struct {
+	client.ScheduleHandle
+	called *scheduled
+}
+
+func (s schedule) Trigger(_ context.Context, o client.ScheduleTriggerOptions) error {
+	s.called.triggered = append(s.called.triggered, o.Overlap.String())
+	return s.called.answer
+}
+
+// Gas is asked for by the schedule of GasAhead, which keeps one run after the one under way, however many are asked for.
+func TestGasIsAskedForOnce(t *testing.T) {
+	for code, answer := range map[exchange.Code]error{"": nil, exchange.CodeUnavailable: serviceerror.NewUnavailable("away")} {
+		server := &scheduled{answer: answer}
+		if err := NewFlows(server).BringGas(t.Context()); exchange.CodeOf(err) != code {
+			t.Errorf("answers %v, want %q", err, code)
+		}
+		if want := []string{workflows.ScheduleGasAhead, enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE.String()}; !slices.Equal(server.triggered, want) {
+			t.Errorf("triggered %v, want %v", server.triggered, want)
 		}
 	}
 }

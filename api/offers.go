@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
@@ -203,6 +204,25 @@ func (s *server) moveOffer(do offerVerb) func(*call) error {
 		if err != nil {
 			return err
 		}
-		return answer(c, http.StatusOK, offerWire)(do(c.ctx, c.view(), id, c.who))
+		o, err := do(c.ctx, c.view(), id, c.who)
+		if err == nil && o.Type == exchange.OfferSell && o.Status == exchange.OfferActive {
+			s.bringGas(c, o)
+		}
+		return answer(c, http.StatusOK, offerWire)(o, err)
+	}
+}
+
+// gasAsked bounds how long an answer waits until gas is asked for.
+const gasAsked = 2 * time.Second
+
+// bringGas has gas brought to the wallet of an offer that became active, so that its first purchase need not wait for it.
+func (s *server) bringGas(c *call, o exchange.Offer) {
+	if o.Network.Sponsored() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, gasAsked)
+	defer cancel()
+	if err := s.Flows.BringGas(ctx); err != nil {
+		s.log.Warn("gas was not asked for; the next run of the schedule brings it", "offer", o.ID, "error", err)
 	}
 }

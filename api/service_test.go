@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -227,7 +228,18 @@ func TestOffersLive(t *testing.T) {
 		}
 	}
 	admin := m.person(exchange.RoleAdmin)
+	gas := func(want bool) {
+		t.Helper()
+		if got := slices.Contains(m.flows.calls, "bring gas"); got != want {
+			t.Errorf("gas for the offer's wallet is asked for: %t", got)
+		}
+		m.flows.reset()
+	}
+	m.flows.reset()
+	m.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "away")) // the offer is published all the same
 	state("publish", "active", m.vendor)
+	m.flows.failWith(nil)
+	gas(true)
 	if left := m.do(get, id, nil, m.customer.auth()).want(200).text("available_amount"); left != "61.000000" {
 		t.Errorf("published with %s", left)
 	}
@@ -241,9 +253,13 @@ func TestOffersLive(t *testing.T) {
 	}
 	body["rate"] = "128.75"
 	state("pause", "paused", m.vendor)
+	gas(false)
 	m.do(post, ordersPath, m.request(map[string]any{"offer_id": made.text("id")}), m.customer.auth(), freshKey()).refused(exchange.CodeStateConflict)
+	m.flows.reset()
 	state("resume", "active", m.vendor)
+	gas(true)
 	state("suspend", "suspended", admin)
+	gas(false)
 	m.do(post, id+"/resume", nil, m.vendor.auth()).refused(exchange.CodeStateConflict)
 	state("unsuspend", "paused", admin)
 	m.do(del, id, nil, m.vendor.auth()).refused(exchange.CodeStateConflict)

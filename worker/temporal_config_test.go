@@ -50,6 +50,9 @@ func TestTemporalConfigNamesWhatTheFlowsUse(t *testing.T) {
 	if !e.Queues[workflows.QueueFlows].Flows {
 		t.Error("the queue flows must run workflow code")
 	}
+	if s := e.Schedules[workflows.ScheduleGasAhead]; s.Workflow != workflows.TypeGasAhead {
+		t.Errorf("the schedule %s, which the API triggers, starts %q", workflows.ScheduleGasAhead, s.Workflow)
+	}
 }
 
 func TestParseTemporalConfigRefuses(t *testing.T) {

@@ -12,6 +12,9 @@ import (
 	"kivuko/exchange"
 )
 
+// ScheduleGasAhead is the id of the schedule that starts GasAhead.
+const ScheduleGasAhead = "gas-ahead"
+
 // GasAheadDone is what a run brought, by network.
 type GasAheadDone struct {
 	Networks []GasOnNetwork `json:"networks,omitempty"`
