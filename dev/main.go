@@ -149,7 +149,10 @@ func demonstration() []stack.Step {
 			for _, p := range demo.People() {
 				s.Note("login: "+p.Role, p.Email+" / "+demo.Password)
 			}
-			return demo.Seed(ctx, environment(s))
+			if err := demo.Seed(ctx, environment(s)); err != nil {
+				return err
+			}
+			return demo.AwaitGas(ctx, environment(s))
 		}},
 		played("main job", demo.MainJob),
 		played("OTC desk", demo.Desk),
