@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
@@ -25,6 +26,15 @@ func sold() evidence {
 		paidOut: []int64{386}, brought: []money.Amount{usdt("3")}, left: []money.Amount{usdt("3"), usdt("-3")},
 	}
 }
+
+// exchanged returns a completed swap.
+func exchanged() evidence {
+	return evidence{action: action{step: Step{Kind: Swap}, id: uuid.New()}, status: "completed", legs: []leg{
+		{exchange.LegCollect, usdt("-3"), []money.Amount{usdt("-3")}}, {exchange.LegPayout, usdt("2.9"), []money.Amount{usdt("2.9")}},
+	}}
+}
+
+var broughtBack = leg{exchange.LegRefund, usdt("3"), []money.Amount{usdt("3")}}
 
 // TestTheJudgeSees checks that the judge reports forbidden results and accepts unusual correct ones.
 func TestTheJudgeSees(t *testing.T) {
@@ -99,6 +109,25 @@ func TestTheJudgeSees(t *testing.T) {
 		}},
 		"a flow is parked as the plan has it": {is: sold(), does: func(e *evidence) {
 			e.status, e.paidOut, e.why, e.action.step.Operator = "processing", nil, []string{"momo-refused"}, "account_inactive"
+		}},
+		"a swap": {is: exchanged()},
+		"a swap goes back": {is: exchanged(), does: func(e *evidence) {
+			e.status, e.legs[1] = "refunded", broughtBack
+		}},
+		"a swap that nothing was collected for": {is: exchanged(), does: func(e *evidence) { e.status, e.legs = "expired", nil }},
+		"a swap is paid and goes back": {is: exchanged(), wrong: "it is completed with the final legs [collect payout refund]", does: func(e *evidence) {
+			e.legs = append(e.legs, broughtBack)
+		}},
+		"a refunded swap is paid": {is: exchanged(), wrong: "it is refunded with the final legs [collect payout]", does: func(e *evidence) { e.status = "refunded" }},
+		"a swap is neither paid nor goes back": {is: exchanged(), wrong: "it is refunded with the final legs [collect]", does: func(e *evidence) {
+			e.status, e.legs = "refunded", e.legs[:1]
+		}},
+		"a swap stays parked": {is: exchanged(), wrong: "it is paying_out with the final legs [collect]", does: func(e *evidence) {
+			e.status, e.legs, e.why = "paying_out", e.legs[:1], []string{"payout-blocked"}
+		}},
+		"a leg moves nothing on the chain": {is: exchanged(), wrong: "its payout should have moved 2.900000, and moved []", does: func(e *evidence) { e.legs[1].got = nil }},
+		"a leg moves twice": {is: exchanged(), wrong: "and moved [2.900000 2.900000]", does: func(e *evidence) {
+			e.legs[1].got = append(e.legs[1].got, usdt("2.9"))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -79,13 +79,15 @@ type harness struct {
 	logins  map[string]*client.Client
 	since   map[string]time.Time
 	actions map[uuid.UUID]action // by the ids of their objects
+	under   map[string]bool      // troubles of swaps that last, with what they are about
+	counts  map[string]int       // of troubles, and of what happened to swaps
 }
 
 // open starts the stack and fills it with data.
 func open(ctx context.Context, o Options) (_ *harness, err error) {
 	w := &harness{
 		Options: o, logins: map[string]*client.Client{}, since: map[string]time.Time{}, actions: map[uuid.UUID]action{},
-		wallets: map[purse]exchange.Wallet{},
+		wallets: map[purse]exchange.Wallet{}, under: map[string]bool{}, counts: map[string]int{},
 	}
 	if err := w.house(); err != nil {
 		return nil, err

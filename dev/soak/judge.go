@@ -50,7 +50,7 @@ func (w *harness) claims(ctx context.Context, e ending, bank map[uuid.UUID]int64
 }
 
 // report prints how the actions ended.
-func (e ending) report(out io.Writer, did map[string]int) {
+func (e ending) report(out io.Writer, did, troubled map[string]int) {
 	counts, parked := map[string]int{}, map[string]int{}
 	for _, d := range e.actions {
 		how := e.objects[d.id].Status + " (" + e.objects[d.id].Detail + ")"
@@ -73,7 +73,7 @@ func (e ending) report(out io.Writer, did map[string]int) {
 	for _, part := range []struct {
 		title  string
 		counts map[string]int
-	}{{"How it ended:", counts}, {"The staff's actions:", did}, {"What stays parked:", parked}} {
+	}{{"How it ended:", counts}, {"The staff's actions:", did}, {"Troubles, and refused swaps:", troubled}, {"What stays parked:", parked}} {
 		if len(part.counts) > 0 {
 			_, _ = fmt.Fprintf(out, "%s\n%s", part.title, tally(part.counts))
 		}

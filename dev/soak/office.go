@@ -39,12 +39,14 @@ type office struct {
 	last map[string]time.Time // time of the last answer, by key
 	bank map[uuid.UUID]int64  // the bank's payments by order, in shillings; what came for a deposit is below zero
 	turn map[uuid.UUID]bool   // orders whose payment the bank has refused
+	// passed has the swaps for which half an hour has passed.
+	passed map[uuid.UUID]bool
 
 	served []uuid.UUID // whose deposits and withdrawals are over
 }
 
 func (w *harness) openOffice() *office {
-	return &office{harness: w, did: map[string]int{}, last: map[string]time.Time{}, bank: map[uuid.UUID]int64{}, turn: map[uuid.UUID]bool{}}
+	return &office{harness: w, did: map[string]int{}, last: map[string]time.Time{}, bank: map[uuid.UUID]int64{}, turn: map[uuid.UUID]bool{}, passed: map[uuid.UUID]bool{}}
 }
 
 // work runs until its context ends. A later round repeats failed calls.
@@ -208,7 +210,8 @@ func (o *office) pays(order uuid.UUID, amount string) error {
 	return nil
 }
 
-// approvals makes another officer approve refunds and sales from wallets in our custody, and operators' statements about large payments.
+// approvals makes another officer approve refunds, sales from wallets in our custody and transfers out of the treasury, and confirm operators'
+// statements about large payments.
 func (o *office) approvals(ctx context.Context) error {
 	var page struct {
 		Refunds []struct {
@@ -218,10 +221,18 @@ func (o *office) approvals(ctx context.Context) error {
 		Orders []struct {
 			ID uuid.UUID `json:"object_id"`
 		} `json:"orders"`
+		Transfers []struct {
+			ID uuid.UUID `json:"object_id"`
+		} `json:"approvals"`
 		Changes []object `json:"changes"`
 	}
 	if err := o.gets(ctx, secondEmail, "approvals/pending", &page); err != nil {
 		return err
+	}
+	for _, f := range page.Transfers {
+		if o.due(f.ID.String()) {
+			_ = o.decides(ctx, secondEmail, "transfers/"+f.ID.String()+"/approve", "approved a transfer out of the treasury")
+		}
 	}
 	for _, r := range page.Refunds {
 		if o.due(r.ID.String()) {

@@ -88,6 +88,8 @@ func (o *office) answer(ctx context.Context, p waiting, object uuid.UUID) error 
 		return o.command(ctx, d, p.Reason, "refund", "two officers agree about the refund")
 	case slices.Contains(minded, reason):
 		return nil
+	case d.step.Kind == Swap:
+		return o.attends(ctx, d, reason)
 	case reason == workflows.ReasonRefundAddress:
 		return o.whereTo(ctx, d)
 	case slices.Contains(eitherWay, reason):

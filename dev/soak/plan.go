@@ -82,13 +82,14 @@ type Step struct {
 	Kind    Kind
 	Network int   // index into the running networks
 	Units   int64 // of USDT, in millionths
-	Inside  bool  // a transfer to another customer; a sale or withdrawal that is paid from a custodial wallet; a deposit for crypto; a swap for USDT
+	Inside  bool  // a transfer to another customer; a sale or withdrawal that is paid from a custodial wallet; a deposit for crypto; a swap for USDT, or a trouble about it
 	Bank    bool  // the shillings go to a bank account
 	Odd     Odd   // empty: none
 	// Refuses makes the bank refuse the payment at first.
 	Refuses bool
 	// Returns makes the staff give the money back where the runbook leaves the choice to them: instead of another try,
-	// and instead of keeping money that fits no order.
+	// and instead of keeping money that fits no order. Of a swap, half an hour passes whose payout the issuer refuses, so that it goes back,
+	// and two officers accept a difference.
 	Returns bool
 	// Operator is the operator's fault for the order; empty: none.
 	Operator string
@@ -119,13 +120,20 @@ const (
 	faultPages  Fault = "the operator answers with HTML pages"
 	faultTokens Fault = "the operator's token expires"
 	faultAsk    Fault = "the operator answers no status queries"
+	// Those of swaps last for a while.
+	faultDrained Fault = "the treasury has nothing left to swap"
+	faultFrozen  Fault = "an issuer freezes a wallet"
+	faultBooks   Fault = "the books of the treasury are wrong"
 )
 
-// weights are the relative frequencies of the troubles. Those that stop everything are rare.
-var weights = []struct {
+// weight is the relative frequency of a trouble.
+type weight struct {
 	fault Fault
 	times int
-}{
+}
+
+// weights are those of all plans. Those that stop everything are rare.
+var weights = []weight{
 	{faultDrop, 4},
 	{faultLose, 4},
 	{faultBusy, 4},
@@ -145,6 +153,9 @@ var weights = []struct {
 	{faultTokens, 3},
 	{faultAsk, 2},
 }
+
+// swapWeights are those that plans of swaps alone have besides.
+var swapWeights = []weight{{faultDrained, 5}, {faultFrozen, 12}, {faultBooks, 5}}
 
 // collecting and paying are the sandbox's names of its faults for prompts and for payouts. Those in unhurried make
 // Kivuko wait for minutes, for which a short plan has no time.
@@ -204,11 +215,15 @@ func Plan(seed uint64, length time.Duration, networks int, only Kind) []Step {
 	for _, s := range shares {
 		kinds = append(kinds, slices.Repeat([]Kind{s.kind}, s.times)...)
 	}
+	all := weights
 	if only != "" {
 		kinds = []Kind{only}
 	}
+	if only == Swap {
+		all = slices.Concat(weights, swapWeights)
+	}
 	var faults []Fault
-	for _, w := range weights {
+	for _, w := range all {
 		faults = append(faults, slices.Repeat([]Fault{w.fault}, w.times)...)
 	}
 	payouts := paying
@@ -226,7 +241,7 @@ func Plan(seed uint64, length time.Duration, networks int, only Kind) []Step {
 		s.Returns = returns
 		switch f := forms[s.Kind]; {
 		case trouble:
-			s.Kind, s.Fault, s.Count = Trouble, fault, count
+			s.Kind, s.Fault, s.Count, s.Inside = Trouble, fault, count, inside
 		case s.Kind == Transfer, s.Kind == Deposit, s.Kind == Swap:
 			s.Inside = inside
 		case s.Kind == Withdrawal:

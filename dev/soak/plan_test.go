@@ -19,6 +19,28 @@ func TestPlansRepeat(t *testing.T) {
 	}
 }
 
+// Only plans of swaps have the troubles of swaps, and they have each on every network and about both assets.
+func TestSwapsHaveTroublesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	of := func(only Kind) map[string]bool {
+		seen := map[string]bool{}
+		for _, s := range Plan(1, 10*time.Hour, 3, only) {
+			seen[fmt.Sprint(s.Fault, s.Network, s.Inside)] = true
+		}
+		return seen
+	}
+	swaps, others := of(Swap), of("")
+	for _, w := range swapWeights {
+		for network := range 3 {
+			for _, usdt := range []bool{false, true} {
+				if key := fmt.Sprint(w.fault, network, usdt); !swaps[key] || others[key] {
+					t.Errorf("%q on %d: in plans of swaps %t, in all others %t", w.fault, network, swaps[key], others[key])
+				}
+			}
+		}
+	}
+}
+
 // Every planned fault is one of the sandbox's for the planned service, and a long plan has every kind of step on every
 // network.
 func TestPlansAskForWhatThereIs(t *testing.T) {

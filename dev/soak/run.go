@@ -71,7 +71,7 @@ func (w *harness) run(ctx context.Context, steps []Step) error {
 	}
 	e, err := w.end(ctx, office, actions)
 	did, bank := office.records()
-	e.report(w.Out, did)
+	e.report(w.Out, did, w.counts)
 	if err != nil {
 		if e.late { // a difference explains more than a missing end
 			err = errors.Join(err, w.claims(ctx, e, bank))
@@ -100,9 +100,17 @@ func (w *harness) play(ctx context.Context, steps []Step) ([]action, error) {
 		}
 		if s.Kind == Trouble {
 			w.say("%7s  %s (%d, %s)", time.Since(began).Round(100*time.Millisecond), s.Fault, s.Count, w.nodes[s.Network].Network)
-			if err := w.strike(ctx, s); err != nil {
-				w.say("         %v", err) // two troubles may meet; the checks at the end report any damage
+			w.counted(string(s.Fault))
+			if does, about := w.lasting(s); does != nil {
+				if w.begins(s, about) {
+					wait.Go(func() {
+						defer w.ended(s, about)
+						w.damage(does(ctx, time.Duration(s.Count)*lasts))
+					})
+				}
+				continue
 			}
+			w.damage(w.strike(ctx, s))
 			continue
 		}
 		slots <- struct{}{}
@@ -116,6 +124,13 @@ func (w *harness) play(ctx context.Context, steps []Step) ([]action, error) {
 	}
 	wait.Wait()
 	return actions, ctx.Err()
+}
+
+// damage says what went wrong with a trouble. Two may meet; the checks at the end report what they did.
+func (w *harness) damage(err error) {
+	if err != nil {
+		w.say("         %v", err)
+	}
 }
 
 // waiting is a parked flow with its reason.

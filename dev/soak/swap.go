@@ -59,6 +59,7 @@ func (w *harness) swap(ctx context.Context, d *action) error {
 			})
 		}
 		if p, said := errors.AsType[*client.Problem](err); said && passes(p.Code) && time.Now().Before(deadline) {
+			w.counted("a swap was refused with " + p.Code)
 			if err := pause(ctx, time.Second); err != nil {
 				return err
 			}
@@ -110,7 +111,8 @@ func (w *harness) legsOf(ctx context.Context, d action, s swapped) ([]leg, error
 	return legs, nil
 }
 
-// judgeSwap checks that a swap ended with one side for the other, with what it collected brought back, or with nothing, by the chain.
+// judgeSwap checks that a swap ended with one side for the other, with what it collected brought back, or with nothing, by the chain:
+// never with both or with neither of payout and refund.
 func (e evidence) judgeSwap(say sayer) {
 	var roles []string
 	for _, l := range e.legs {
@@ -125,7 +127,7 @@ func (e evidence) judgeSwap(say sayer) {
 		string(exchange.SwapCancelled): "[]", string(exchange.SwapExpired): "[]", string(exchange.SwapFailed): "[]",
 	}
 	want, ended := wants[e.status]
-	if got := fmt.Sprint(roles); len(e.why) == 0 && (!ended || got != want) {
+	if got := fmt.Sprint(roles); !ended || got != want { // all its troubles have passed, so none is parked either
 		say("it is %s with the final legs %s", e.status, got)
 	}
 }

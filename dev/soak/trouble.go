@@ -91,6 +91,11 @@ func (w *harness) calm(ctx context.Context) error {
 			return err
 		}
 	}
+	if w.Only == Swap {
+		if err := w.thaw(ctx); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		w.operator(ctx, http.MethodPost, "/control/reset", nil, nil),
 		w.operator(ctx, http.MethodPost, "/control/release", nil, nil))
