@@ -23,7 +23,7 @@ import (
 // lasts is how long a trouble of swaps lasts, for each of its count.
 const lasts = 20 * time.Second
 
-// mostMoved is the most that the treasury's officers send at once, so that one colleague's approval is enough.
+// mostMoved is the most that the treasury's officers send at once.
 const mostMoved = "5000"
 
 const (
@@ -141,7 +141,7 @@ func (w *harness) takesAll(ctx context.Context, n demo.Node, a money.Asset) (tak
 	return taken, err
 }
 
-// takesOut has one treasury officer send from the treasury to the vendor, and another approve it.
+// takesOut has a treasury officer send from the treasury to the vendor. Others approve it in the office.
 func (w *harness) takesOut(ctx context.Context, n demo.Node, from uuid.UUID, m money.Amount) error {
 	d := action{step: Step{Kind: Transfer, Inside: true}, node: n, email: officerEmail, amount: m}
 	key := newKey()
