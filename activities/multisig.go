@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -125,18 +127,23 @@ type MultisigStore interface {
 	multisigReader
 	// GasWallet is the wallet of the house that opens accounts on a network.
 	GasWallet(ctx context.Context, n exchange.Network) (exchange.Wallet, error)
+	// ChainPayment is the payment that opens an account.
+	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
 	// RefuseMultisig ends an account that is adopted and is another one than was agreed.
 	RefuseMultisig(ctx context.Context, account uuid.UUID, detail string) (exchange.MultisigAccount, error)
-	ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error)
+	// ActivateMultisig makes an account a wallet that had these balances at the quorum's block: one of each asset that the wallet can move.
+	ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum, balances []money.Amount) (exchange.MultisigAccount, error)
 	CheckedMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error)
 	ActiveMultisigs(ctx context.Context, n exchange.Network) ([]exchange.MultisigAccount, error)
 }
 
-// MultisigReader is the part of a network's driver that reads who controls an account.
+// MultisigReader is the part of a network's driver that reads who controls an account, and what it holds.
 type MultisigReader interface {
 	Network() exchange.Network
 	Head(ctx context.Context) (chain.Head, error)
 	Quorum(ctx context.Context, address string) (chain.Quorum, error)
+	Supports(a money.Asset) error
+	Balances(ctx context.Context, of []chain.Holding) ([]chain.Balance, error)
 }
 
 // Multisigs reads accounts of several owners on one network.
@@ -160,9 +167,9 @@ func (m *Multisigs) PlaceMultisig(ctx context.Context, in MultisigInput) (Multis
 }
 
 func (m *Multisigs) place(ctx context.Context, id uuid.UUID) (MultisigPlace, error) {
-	opener, ok := m.Client.(chain.Opener)
-	if !ok {
-		return MultisigPlace{}, exchange.Errorf(exchange.CodeUnsupported, "No account of several owners can be opened on %s.", m.Client.Network())
+	opener, err := m.opener()
+	if err != nil {
+		return MultisigPlace{}, err
 	}
 	a, err := m.Store.MultisigAccountByID(ctx, id)
 	if err != nil {
@@ -179,6 +186,36 @@ func (m *Multisigs) place(ctx context.Context, id uuid.UUID) (MultisigPlace, err
 	}
 	p.Rent, err = opener.MultisigRent(ctx)
 	return p, err
+}
+
+func (m *Multisigs) opener() (chain.Opener, error) {
+	opener, ok := m.Client.(chain.Opener)
+	if !ok {
+		return nil, exchange.Errorf(exchange.CodeUnsupported, "No account of several owners can be opened on %s.", m.Client.Network())
+	}
+	return opener, nil
+}
+
+// inPlace refuses an account that was opened at another address than follows from what was agreed and from the wallet that paid for it.
+// The flow alone has said where it is, and whoever controls the flows shall not bring in an account of their own.
+func (m *Multisigs) inPlace(ctx context.Context, a exchange.MultisigAccount) error {
+	if a.Adopted {
+		return nil
+	}
+	opener, err := m.opener()
+	if err != nil {
+		return err
+	}
+	p, err := m.Store.ChainPayment(ctx, a.PaymentID)
+	if err != nil {
+		return err
+	}
+	seed, owners := chain.OpeningOf(a)
+	address, err := opener.MultisigAccount(p.FromAddress, seed, owners)
+	if err == nil && address != a.Address {
+		err = exchange.Errorf(exchange.CodeStateConflict, "The account of these owners is %s, not %s.", address, a.Address)
+	}
+	return err
 }
 
 // VerifyMultisigInput names an account whose owners are read.
@@ -202,6 +239,9 @@ func (m *Multisigs) verify(ctx context.Context, in VerifyMultisigInput) (exchang
 	if err != nil || a.Status != exchange.MultisigPreparing && a.Status != exchange.MultisigOpening {
 		return a, err
 	}
+	if err := m.inPlace(ctx, a); err != nil {
+		return a, err
+	}
 	q, moving, err := m.confirmed(ctx, a)
 	if err != nil {
 		return a, err
@@ -211,7 +251,7 @@ func (m *Multisigs) verify(ctx context.Context, in VerifyMultisigInput) (exchang
 	case moving:
 		return a, NotYet("The account's owners or threshold are changing.", m.Poll)
 	case difference == "":
-		return m.Store.ActivateMultisig(ctx, a.ID, q)
+		return m.activate(ctx, a)
 	case a.Adopted:
 		return m.Store.RefuseMultisig(ctx, a.ID, difference)
 	case in.Paid && q.Foreign != "":
@@ -220,17 +260,71 @@ func (m *Multisigs) verify(ctx context.Context, in VerifyMultisigInput) (exchang
 	return a, exchange.Errorf(exchange.CodeStateConflict, "The account %s is not the one that was agreed: %s", a.Address, difference)
 }
 
-// confirmed reads who controls an account, a second time from a later block when it is not who was agreed: one wrong or lagging node
-// shall raise no alarm. moving is set while the newest block says something else than the final one.
+// activate makes an account a wallet that has the agreed owners, with what it holds at the block of its quorum. Not every network says what
+// an account held at a block, so it is read before and after the quorum: what is the same then was so in between.
+func (m *Multisigs) activate(ctx context.Context, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
+	before, err := m.contents(ctx, a)
+	if err != nil {
+		return a, err
+	}
+	q, moving, err := m.read(ctx, a)
+	if err != nil {
+		return a, err
+	}
+	after, err := m.contents(ctx, a)
+	if err != nil {
+		return a, err
+	}
+	if moving || a.Difference(q) != "" || before.last > q.Block || q.Block > after.first || !slices.EqualFunc(before.held, after.held, money.Amount.Equal) {
+		return a, NotYet("The account is changing, or a node is behind the others.", m.Poll)
+	}
+	return m.Store.ActivateMultisig(ctx, a.ID, q, after.held)
+}
+
+// contents are what an account holds of each asset that its wallet can move, at final blocks from first to last.
+type contents struct {
+	held        []money.Amount
+	first, last uint64
+}
+
+// contents reads them. Of an asset that is off on the network, an account counts as having none.
+func (m *Multisigs) contents(ctx context.Context, a exchange.MultisigAccount) (contents, error) {
+	c, wallet := contents{first: math.MaxUint64}, exchange.Wallet{Network: a.Network, Custody: exchange.Multisig}
+	var of []chain.Holding
+	for _, asset := range a.Network.WalletAssets() {
+		switch {
+		case !wallet.Moves(asset):
+		case m.Client.Supports(asset) != nil:
+			c.held = append(c.held, money.Zero(asset))
+		default:
+			of = append(of, chain.Holding{Address: a.Address, Asset: asset})
+		}
+	}
+	read, err := m.Client.Balances(ctx, of)
+	for _, b := range read {
+		c.held, c.first, c.last = append(c.held, b.Amount), min(c.first, b.At.Number), max(c.last, b.At.Number)
+	}
+	return c, err
+}
+
+// confirmed reads who controls an account, a second time from a later block when it is not who was agreed, or when the account is about to
+// be adopted: one wrong or lagging node shall raise no alarm, and bring in no account. moving is set while the newest block says something
+// else than the final one, or the second look at an account that is about to be adopted something else than the first.
 func (m *Multisigs) confirmed(ctx context.Context, a exchange.MultisigAccount) (q exchange.MultisigQuorum, moving bool, err error) {
 	q, moving, err = m.read(ctx, a)
-	if err != nil || a.Difference(q) == "" {
+	first := a.Difference(q)
+	if err != nil || first == "" && !adopting(a) {
 		return q, moving, err
 	}
 	if err := pauseFor(ctx, m.Poll); err != nil {
 		return q, moving, err
 	}
-	return m.read(ctx, a)
+	q, moving, err = m.read(ctx, a)
+	return q, moving || adopting(a) && a.Difference(q) != first, err
+}
+
+func adopting(a exchange.MultisigAccount) bool {
+	return a.Adopted && a.Status == exchange.MultisigPreparing
 }
 
 // read reads who controls an account now. What a driver refuses to understand is a quorum with the reason, at a final block that was
@@ -257,7 +351,27 @@ func (m *Multisigs) read(ctx context.Context, a exchange.MultisigAccount) (excha
 	if a.Kind == exchange.MultisigTron {
 		out.ControlThreshold, out.Foreign = control(q)
 	}
-	return out, q.Moving, nil
+	if out.Foreign == "" && adopting(a) {
+		out.Foreign, err = m.allowed(ctx, a.Address)
+	}
+	return out, q.Moving, err
+}
+
+// allowed is who else may take what an account has, or empty. It is asked of accounts that others opened: the owners that they have today
+// need not be those who allowed it, and what owners allow later they sign.
+func (m *Multisigs) allowed(ctx context.Context, address string) (string, error) {
+	reader, ok := m.Client.(chain.AllowanceReader)
+	if !ok {
+		return "", nil
+	}
+	left, err := reader.Allowances(ctx, address)
+	if foreign, ok := foreignAccount(err); ok {
+		return foreign, nil
+	}
+	if err != nil || len(left) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%s has a right to its %s (%s) without its owners", left[0].Spender, left[0].Asset, left[0].Right), nil
 }
 
 // foreignAccount is why a driver does not accept an account as one of several owners; false for other errors.
@@ -288,11 +402,11 @@ func control(q chain.Quorum) (threshold int, foreign string) {
 type MultisigsChecked struct {
 	Checked int `json:"checked"`
 	Differs int `json:"differs,omitempty"`
-	Unread  int `json:"unread,omitempty"` // accounts whose owners could not be read, or are changing
+	Unread  int `json:"unread,omitempty"` // accounts whose owners could not be read or compared, or are changing
 }
 
 // CheckMultisigs reads the owners of every active account of the network at a final block again. One with others than were agreed is
-// marked, and so is one that has the agreed ones again. An account that can't be read now stays as it is; gauges count both.
+// marked, and so is one that has the agreed ones again. An account that can't be read or compared now stays as it is; gauges count both.
 func (m *Multisigs) CheckMultisigs(ctx context.Context) (MultisigsChecked, error) {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
@@ -302,17 +416,15 @@ func (m *Multisigs) CheckMultisigs(ctx context.Context) (MultisigsChecked, error
 		return out, Failure(ctx, err)
 	}
 	for _, a := range accounts {
-		q, moving, err := m.confirmed(ctx, a)
+		now, err := m.check(ctx, a)
 		switch {
 		case ctx.Err() != nil:
 			return out, Failure(ctx, ctx.Err())
-		case err != nil || moving:
+		case err != nil:
 			out.Unread++
-			activity.GetLogger(ctx).Warn("the owners of an account could not be read", "account", a.ID, "moving", moving, "error", err)
+			activity.GetLogger(ctx).Warn("the owners of an account could not be read or compared", "account", a.ID, "error", err)
 		default:
-			if a, err = m.Store.CheckedMultisig(ctx, a.ID, q); err != nil {
-				return out, Failure(ctx, err)
-			}
+			a = now
 			out.Checked++
 		}
 		if a.Status == exchange.MultisigDiffers {
@@ -323,4 +435,19 @@ func (m *Multisigs) CheckMultisigs(ctx context.Context) (MultisigsChecked, error
 	of.Gauge("kivuko_multisig_differs").Update(float64(out.Differs)) //nolint:forbidigo // a gauge of the SDK takes nothing else, and a count is no money
 	of.Gauge("kivuko_multisig_unread").Update(float64(out.Unread))   //nolint:forbidigo // as above
 	return out, nil
+}
+
+// check reads the owners of a wallet and stores what it found. An error of one wallet keeps no other one from being looked at.
+func (m *Multisigs) check(ctx context.Context, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
+	q, moving, err := m.confirmed(ctx, a)
+	if err != nil {
+		return a, err
+	}
+	if moving {
+		return a, exchange.Errorf(exchange.CodeStateConflict, "The account's owners or threshold are changing.")
+	}
+	if q.Block < a.CheckedBlock {
+		return a, exchange.Errorf(exchange.CodeUnavailable, "The owners were read at block %d, and before at block %d.", q.Block, a.CheckedBlock)
+	}
+	return m.Store.CheckedMultisig(ctx, a.ID, q)
 }

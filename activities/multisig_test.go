@@ -3,6 +3,8 @@ package activities_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -26,8 +28,19 @@ type council struct {
 	looked   int
 	detail   string // why an account was refused
 	checked  []exchange.MultisigQuorum
+	balances []money.Amount    // with which it was activated
+	holds    func(n int) holds // answers the n-th question for balances; none: 5 of each asset at block 90
+	asked    int
+	allowed  []chain.Allowance
+	unstored uuid.UUID      // of the account that can't be stored
 	keys     map[int]string // the owners' addresses by their numbers
 	failing  error          // of the next key that is to be stored
+}
+
+// holds is what an account holds of each asset at a final block.
+type holds struct {
+	units int64
+	block uint64
 }
 
 // look is an answer about an account.
@@ -43,6 +56,9 @@ func newCouncil(n exchange.Network, adopted bool) *council {
 	a := exchange.MultisigAccount{
 		MultisigRequest: exchange.MultisigRequest{ID: uuid.New(), Network: n, Address: "account", Threshold: agreedThreshold},
 		Kind:            exchange.MultisigKindOn(n), Adopted: adopted, Status: exchange.MultisigOpening,
+	}
+	if !adopted {
+		a.Address = "paid by/" + a.ID.String() + "/anna/bob/cara"
 	}
 	if adopted {
 		a.Status = exchange.MultisigPreparing
@@ -108,19 +124,50 @@ func (c *council) GasWallet(context.Context, exchange.Network) (exchange.Wallet,
 	return exchange.Wallet{Address: "gas"}, nil
 }
 
+func (c *council) ChainPayment(context.Context, uuid.UUID) (exchange.ChainPayment, error) {
+	return exchange.ChainPayment{FromAddress: "paid by"}, nil
+}
+
+func (c *council) Supports(a money.Asset) error {
+	if a == money.USDC {
+		return errors.New("it is off")
+	}
+	return nil
+}
+
+func (c *council) Balances(_ context.Context, of []chain.Holding) ([]chain.Balance, error) {
+	c.asked++
+	now := holds{5, 90}
+	if c.holds != nil {
+		now = c.holds(c.asked)
+	}
+	var all []chain.Balance
+	for _, h := range of {
+		all = append(all, chain.Balance{Amount: money.FromUnits(h.Asset, big.NewInt(now.units)), At: chain.Block{Number: now.block}})
+	}
+	return all, nil
+}
+
+func (c *council) Allowances(context.Context, string) ([]chain.Allowance, error) {
+	return c.allowed, nil
+}
+
 func (c *council) RefuseMultisig(_ context.Context, id uuid.UUID, detail string) (exchange.MultisigAccount, error) {
 	c.detail, c.at(id).Status = detail, exchange.MultisigRefused
 	return *c.at(id), nil
 }
 
-func (c *council) ActivateMultisig(_ context.Context, id uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error) {
-	c.at(id).Status, c.checked = exchange.MultisigActive, append(c.checked, q)
+func (c *council) ActivateMultisig(_ context.Context, id uuid.UUID, q exchange.MultisigQuorum, balances []money.Amount) (exchange.MultisigAccount, error) {
+	c.at(id).Status, c.checked, c.balances = exchange.MultisigActive, append(c.checked, q), balances
 	return *c.at(id), nil
 }
 
 func (c *council) CheckedMultisig(_ context.Context, id uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error) {
-	c.checked = append(c.checked, q)
 	a := c.at(id)
+	if id == c.unstored {
+		return *a, exchange.Errorf(exchange.CodeInternal, "the row refuses it")
+	}
+	c.checked = append(c.checked, q)
 	if a.Status = exchange.MultisigActive; a.Difference(q) != "" {
 		a.Status = exchange.MultisigDiffers
 	}
@@ -171,6 +218,12 @@ func (o opening) Network() exchange.Network { return o.n }
 
 func (o opening) Head(ctx context.Context) (chain.Head, error) { return o.council.Head(ctx) }
 
+func (o opening) Supports(a money.Asset) error { return o.council.Supports(a) }
+
+func (o opening) Balances(ctx context.Context, of []chain.Holding) ([]chain.Balance, error) {
+	return o.council.Balances(ctx, of)
+}
+
 func (c *council) activities() *activities.Multisigs {
 	return &activities.Multisigs{Store: c, Client: opening{council: c}, Poll: 1}
 }
@@ -207,7 +260,9 @@ func TestVerifyMultisig(t *testing.T) {
 		{name: "an adopted account with another threshold", adopted: true, looks: []look{less}, ends: exchange.MultisigRefused, says: "threshold"},
 		{name: "an adopted account that breaks a rule", adopted: true, looks: []look{failing(chain.ReasonForeign, "the module X can act")}, ends: exchange.MultisigRefused, says: "the module X can act"},
 		{name: "an adopted account at no address", adopted: true, looks: []look{failing(chain.ReasonAddress, "the checksum is wrong")}, ends: exchange.MultisigRefused, says: "checksum"},
-		{name: "one node lags behind", adopted: true, looks: []look{absent, agreed(nil)}, ends: exchange.MultisigActive},
+		{name: "one node lags behind", adopted: true, looks: []look{absent, agreed(nil)}, fails: activities.TypePending, says: "changing"},
+		{name: "one node is ahead of the truth", adopted: true, looks: []look{agreed(nil), absent}, fails: activities.TypePending, says: "changing"},
+		{name: "it changes while its money is counted", adopted: true, looks: []look{agreed(nil), agreed(nil), less}, fails: activities.TypePending, says: "changing"},
 		{name: "its owners are changing", adopted: true, looks: []look{moving}, fails: activities.TypePending},
 		{name: "the network is away", adopted: true, looks: []look{failing(chain.ReasonUnavailable, "no node")}, fails: string(chain.ReasonUnavailable)},
 		{name: "a paid account is not there yet", paid: true, looks: []look{absent}, fails: activities.TypePending, says: "it has no code"},
@@ -231,7 +286,7 @@ func TestVerifyMultisig(t *testing.T) {
 			if !strings.Contains(said, c.says) {
 				t.Errorf("it says %q, want %q", said, c.says)
 			}
-			if c.ends == exchange.MultisigActive && (len(w.checked) != 1 || w.checked[0].Block != 90 || w.checked[0].BlockID != "final" || w.checked[0].Address != "account") {
+			if c.ends == exchange.MultisigActive && (len(w.checked) != 1 || w.checked[0].Block != 90 || w.checked[0].BlockID != "final" || w.checked[0].Address != w.accounts[0].Address) {
 				t.Errorf("it is active by %+v", w.checked)
 			}
 			if c.fails == "" {
@@ -241,6 +296,67 @@ func TestVerifyMultisig(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What an account holds is read before and after its quorum, so that it is what the account held at the quorum's block.
+func TestActivatedWithItsBalances(t *testing.T) {
+	t.Parallel()
+	at := func(all ...holds) func(int) holds { return func(n int) holds { return all[min(n, len(all))-1] } }
+	for _, c := range []struct {
+		name    string
+		network exchange.Network
+		holds   func(int) holds
+		want    string // "" while it is asked again
+	}{
+		{"at one block", exchange.Ethereum, at(holds{7, 90}), "[0.000000 0.000000000000000007 0.000007]"},
+		{"at the blocks around", exchange.Ethereum, at(holds{7, 88}, holds{7, 93}), "[0.000000 0.000000000000000007 0.000007]"},
+		{"the coin stays in one of Solana", exchange.Solana, at(holds{7, 90}), "[0.000000 0.000007]"},
+		{"something came meanwhile", exchange.Ethereum, at(holds{7, 90}, holds{8, 90}), ""},
+		{"the first one is from later", exchange.Ethereum, at(holds{7, 91}), ""},
+		{"the second one is from earlier", exchange.Ethereum, at(holds{7, 89}), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newCouncil(c.network, true)
+			w.holds = c.holds
+			state, err := w.verify(t, false)
+			if c.want == "" {
+				if e, ok := errors.AsType[*temporal.ApplicationError](err); !ok || e.Type() != activities.TypePending || w.accounts[0].Status != exchange.MultisigPreparing {
+					t.Errorf("it is %s, %v", state.Status, err)
+				}
+				return
+			}
+			if got := fmt.Sprint(w.balances); err != nil || got != c.want {
+				t.Errorf("it is %s with %s, want %s; %v", state.Status, got, c.want, err)
+			}
+		})
+	}
+}
+
+// An account that others opened is refused while another address may take what it has. What owners allow later, they sign.
+func TestAllowancesAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newCouncil(exchange.Ethereum, true)
+	w.allowed = []chain.Allowance{{Asset: money.USDT, Spender: "mallory", Right: "allowance"}}
+	state, err := w.verify(t, false)
+	if err != nil || state.Status != exchange.MultisigRefused || w.detail != "mallory has a right to its USDT (allowance) without its owners" {
+		t.Errorf("it is %s (%s), %v", state.Status, w.detail, err)
+	}
+	w = newCouncil(exchange.Ethereum, false)
+	w.allowed = []chain.Allowance{{Asset: money.USDT, Spender: "mallory"}}
+	if state, err := w.verify(t, true); err != nil || state.Status != exchange.MultisigActive {
+		t.Errorf("an account that we opened is %s, %v", state.Status, err)
+	}
+}
+
+// The flow alone says where an account was opened. One at another address than follows from its owners and its payer is none of ours.
+func TestOpenedAtAnotherAddress(t *testing.T) {
+	t.Parallel()
+	w := newCouncil(exchange.Ethereum, false)
+	w.accounts[0].Address = "mallory's"
+	if state, err := w.verify(t, true); err == nil || !strings.Contains(err.Error(), "not mallory's") || w.looked != 0 {
+		t.Errorf("it is %s, %v", state.Status, err)
 	}
 }
 
@@ -324,6 +440,31 @@ func TestCheckMultisigs(t *testing.T) {
 	}
 }
 
+// One account that can't be compared keeps no other one from being looked at, and what an older block says is not read.
+func TestCheckMultisigsGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newCouncil(exchange.Ethereum, true)
+	for range 2 {
+		more := newCouncil(exchange.Ethereum, true).accounts[0]
+		w.accounts = append(w.accounts, more)
+	}
+	for i := range w.accounts {
+		w.accounts[i].Status, w.accounts[i].CheckedBlock = exchange.MultisigActive, 90
+	}
+	w.unstored, w.accounts[1].CheckedBlock = w.id(), 91
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	m := w.activities()
+	env.RegisterActivity(m)
+	value, err := env.ExecuteActivity(m.CheckMultisigs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out activities.MultisigsChecked
+	if err := value.Get(&out); err != nil || out != (activities.MultisigsChecked{Checked: 1, Unread: 2}) || len(w.checked) != 1 {
+		t.Errorf("%+v, %d were compared; %v", out, len(w.checked), err)
+	}
+}
+
 // The place of an account follows from the gas wallet, the account's id and its owners. A network on which none can be opened says so.
 func TestPlaceMultisig(t *testing.T) {
 	t.Parallel()
@@ -345,6 +486,11 @@ type onlyReading struct{ c *council }
 
 func (r onlyReading) Network() exchange.Network                    { return exchange.Tron }
 func (r onlyReading) Head(ctx context.Context) (chain.Head, error) { return r.c.Head(ctx) }
+func (r onlyReading) Supports(a money.Asset) error                 { return r.c.Supports(a) }
+func (r onlyReading) Balances(ctx context.Context, of []chain.Holding) ([]chain.Balance, error) {
+	return r.c.Balances(ctx, of)
+}
+
 func (r onlyReading) Quorum(ctx context.Context, a string) (chain.Quorum, error) {
 	return r.c.Quorum(ctx, a)
 }

@@ -116,7 +116,7 @@ func multisigWire(reader exchange.Principal) func(exchange.MultisigAccount) wire
 	return func(a exchange.MultisigAccount) wireMultisig {
 		w := wireMultisig{
 			ID: a.ID, ChangeID: a.ChangeID, RequestedBy: staff(a.RequestedBy), Network: string(a.Network), Kind: string(a.Kind), Custody: string(a.Custody),
-			Name: a.Name, Label: optText(a.Label), Asset: string(a.Asset), MerchantID: optID(a.MerchantID), Adopted: a.Adopted, Address: optText(a.Address),
+			Name: a.Name, Label: optText(a.Label), Asset: string(a.Asset), MerchantID: optID(a.MerchantID), Adopted: a.Adopted, Address: optText(payable(a, reader)),
 			Threshold: a.Threshold, Policy: multisigPolicyWire(a.Policy), Status: string(a.Status), StatusDetail: a.StatusDetail,
 			PaymentID: optID(a.PaymentID), CheckedAt: optTime(a.CheckedAt), CreatedAt: stamp(a.CreatedAt), UpdatedAt: stamp(a.UpdatedAt),
 		}
@@ -131,6 +131,16 @@ func multisigWire(reader exchange.Principal) func(exchange.MultisigAccount) wire
 		})
 		return w
 	}
+}
+
+// payable is the address of an account that is a wallet. What is paid to one before is in no books, so it is not shown then, except
+// to the staff that of an account that they themselves named.
+func payable(a exchange.MultisigAccount, reader exchange.Principal) string {
+	is := a.Status == exchange.MultisigActive || a.Status == exchange.MultisigDiffers
+	if !is && !(a.Adopted && reader.Role.Staff()) {
+		return ""
+	}
+	return a.Address
 }
 
 func multisigPolicyWire(p exchange.MultisigPolicy) wireMultisigPolicy {

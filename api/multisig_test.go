@@ -106,7 +106,7 @@ func (e *env) activeMultisig(merchant uuid.UUID) exchange.MultisigAccount {
 	e.t.Helper()
 	a := e.multisig(merchant)
 	quorum := exchange.MultisigQuorum{Address: a.Address, Owners: a.Owners, Threshold: a.Threshold, ControlThreshold: a.Threshold, Block: 70, BlockID: "block-70"}
-	a, err := e.store.ActivateMultisig(e.t.Context(), a.ID, quorum)
+	a, err := e.store.ActivateMultisig(e.t.Context(), a.ID, quorum, []money.Amount{money.Zero(money.TRX), money.Zero(money.USDT), money.Zero(money.USDC)})
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -309,4 +309,25 @@ func TestOperatorsOfWalletsOfSeveralOwners(t *testing.T) {
 	e.do(post, path+"/retry", map[string]any{}, e.person(exchange.RoleOTCOfficer).auth(), freshKey()).refused(exchange.CodeForbidden)
 	e.flows.ended = append(e.flows.ended, "multisig:"+id.String())
 	e.do(post, path+"/retry", map[string]any{}, admin.auth(), freshKey()).refused(exchange.CodeStateConflict)
+}
+
+// What is paid to an account that is no wallet yet is in no books, so its address is shown to no merchant before.
+func TestAddressesOfSeveralOwnersAreShownLater(t *testing.T) {
+	e := start(t, everyAddress)
+	vendor, staff := e.person(exchange.RoleVendor), e.person(exchange.RoleTreasury)
+	early, ready := e.multisig(vendor.ID), e.activeMultisig(vendor.ID)
+	shown := func(who person, a exchange.MultisigAccount) any {
+		return e.do(get, multisigPath+"/"+a.ID.String(), nil, who.auth()).want(http.StatusOK).object()["address"]
+	}
+	if got := shown(vendor, early); got != nil {
+		t.Errorf("a merchant sees the address %v of an account that is %s", got, early.Status)
+	}
+	if got := shown(staff, early); got != early.Address {
+		t.Errorf("the staff sees the address %v of the account that they named", got)
+	}
+	for _, who := range []person{vendor, staff} {
+		if got := shown(who, ready); got != ready.Address {
+			t.Errorf("the address of the wallet is %v", got)
+		}
+	}
 }

@@ -16,9 +16,9 @@ import (
 // transaction, which is signed by whoever pays for it, stored, broadcast and judged as any other.
 type Multisig interface {
 	Client
-	// Quorum reads who controls an account, from the newest final block and from the newest. ReasonForeign when the address
-	// has no account of several owners that this driver understands, with the rule that it breaks (a module, a guard, a
-	// foreign implementation, a permission that allows too much).
+	// Quorum reads who controls an account, from the newest final block and from the newest. ReasonForeign when neither of
+	// them has an account of several owners at the address that this driver understands, with the rule that the final one
+	// breaks (a module, a guard, a foreign implementation, a permission that allows too much).
 	Quorum(ctx context.Context, address string) (Quorum, error)
 	// PrepareJoint builds what the owners sign, and refuses what could not succeed now. The account's quorum must be the
 	// draft's, at the newest block.
@@ -53,6 +53,20 @@ type Opener interface {
 	MultisigRent(ctx context.Context) (money.Amount, error)
 }
 
+// AllowanceReader is a client of a network that can say who may move an account's tokens without its owners. A client without it does
+// not know: TRON's nodes list no events of an account.
+type AllowanceReader interface {
+	// Allowances reads those that are left at the newest final block, of the tokens of the configuration.
+	Allowances(ctx context.Context, account string) ([]Allowance, error)
+}
+
+// Allowance is the right of another address to an account's tokens.
+type Allowance struct {
+	Asset   money.Asset
+	Spender string
+	Right   string // what it is called on the network
+}
+
 // OpeningOf is the seed and the quorum with which an account of several owners is opened.
 func OpeningOf(a exchange.MultisigAccount) (seed string, q OwnersChange) {
 	q.Threshold = uint32(a.Threshold)
@@ -80,8 +94,27 @@ type Quorum struct {
 	Sequence uint64
 	// Head holds the blocks at which it was read.
 	Head Head
-	// Moving is set while the newest block and the newest final one differ about owners or threshold.
+	// Moving is set while the newest block and the newest final one differ about owners or threshold, or about whether there is
+	// such an account at all.
 	Moving bool
+}
+
+// Joined is what the newest final block and the newest one say together. What only one of them refuses is moving: either the refusal is
+// not final, or it is about to end. Of two that both accept, it returns the final one, which the caller compares.
+func Joined(final Quorum, finalErr error, latest Quorum, latestErr error) (Quorum, error) {
+	for _, err := range []error{finalErr, latestErr} {
+		if err != nil && ReasonOf(err) != ReasonForeign {
+			return Quorum{}, err
+		}
+	}
+	if finalErr != nil && latestErr != nil {
+		return Quorum{}, finalErr
+	}
+	if finalErr != nil {
+		final = latest
+	}
+	final.Moving = finalErr != nil || latestErr != nil
+	return final, nil
 }
 
 // JointDraft is the input of PrepareJoint. It has a transfer or an owners' change, or neither: that cancels what else is at

@@ -150,7 +150,7 @@ func (s *Store) GiveUpMultisig(ctx context.Context, account uuid.UUID, by exchan
 // ActivateMultisig makes an account a wallet, if what the chain says about it at a final block is what was agreed. It refuses an adopted account
 // that is another one. A repeated call changes nothing. CodeStateConflict while the account is not opened, or when an opened one is another one:
 // its payment is completed only with the agreed owners.
-func (s *Store) ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error) {
+func (s *Store) ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum, _ []money.Amount) (exchange.MultisigAccount, error) {
 	return s.moveMultisig(ctx, account, func(ctx context.Context, t unitTx, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
 		if a.Status != exchange.MultisigPreparing && a.Status != exchange.MultisigOpening {
 			return a, nil

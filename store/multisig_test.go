@@ -162,7 +162,7 @@ func quorumOf(a exchange.MultisigAccount, block uint64) exchange.MultisigQuorum 
 func (h *shared) active(t *testing.T, n exchange.Network, change ...func(*exchange.MultisigRequest)) exchange.MultisigAccount {
 	t.Helper()
 	a := h.agreed(t, h.asks(t, n, append([]func(*exchange.MultisigRequest){existing(t)}, change...)...))
-	a, err := h.chain.ActivateMultisig(t.Context(), a.ID, quorumOf(a, 100))
+	a, err := h.chain.ActivateMultisig(t.Context(), a.ID, quorumOf(a, 100), nil)
 	if err != nil || a.Status != exchange.MultisigActive {
 		t.Fatalf("it is %+v, %v", a, err)
 	}
@@ -202,7 +202,7 @@ func TestAnAccountOfSeveralOwnersIsOpened(t *testing.T) {
 		if a.Owners[2].Address != made.Address || p.Purpose != exchange.ForMultisigOpen || p.ToAddress != address || p.WalletID != h.gas[n].ID || !p.Amount.Equal(rentOf(n)) || p.HoldID != uuid.Nil {
 			t.Fatalf("opened by %+v", p)
 		}
-		_, err = h.chain.ActivateMultisig(ctx, a.ID, quorumOf(a, 7))
+		_, err = h.chain.ActivateMultisig(ctx, a.ID, quorumOf(a, 7), nil)
 		wantFault(t, err, exchange.CodeStateConflict)
 		_, err = h.chain.RefuseMultisig(ctx, a.ID, "x")
 		wantFault(t, err, exchange.CodeStateConflict)
@@ -212,9 +212,9 @@ func TestAnAccountOfSeveralOwnersIsOpened(t *testing.T) {
 		}
 		other := quorumOf(a, 9)
 		other.Threshold = 1
-		_, err = h.chain.ActivateMultisig(ctx, a.ID, other)
+		_, err = h.chain.ActivateMultisig(ctx, a.ID, other, nil)
 		wantFault(t, err, exchange.CodeStateConflict)
-		a = twice(t, sameMultisig, func() (exchange.MultisigAccount, error) { return h.chain.ActivateMultisig(ctx, a.ID, quorumOf(a, 9)) })
+		a = twice(t, sameMultisig, func() (exchange.MultisigAccount, error) { return h.chain.ActivateMultisig(ctx, a.ID, quorumOf(a, 9), nil) })
 		w, err := h.api.Wallet(ctx, store.Everything(), a.ID)
 		if err != nil || a.Status != exchange.MultisigActive || w.Purpose != exchange.HouseMultisig || w.Custody != exchange.Multisig || w.Type != exchange.Cold || w.OwnerID != uuid.Nil ||
 			w.Address != address || w.Label != r.Label || w.OwnerType != exchange.OwnerTreasury || w.IsDefault {
@@ -241,7 +241,7 @@ func TestAnAccountOfSeveralOwnersIsAdopted(t *testing.T) {
 	strange := h.agreed(t, h.asks(t, exchange.Ethereum, existing(t)))
 	q := quorumOf(strange, 100)
 	q.Owners[1].Address = placeOf(t)
-	refused := twice(t, sameMultisig, func() (exchange.MultisigAccount, error) { return h.chain.ActivateMultisig(ctx, strange.ID, q) })
+	refused := twice(t, sameMultisig, func() (exchange.MultisigAccount, error) { return h.chain.ActivateMultisig(ctx, strange.ID, q, nil) })
 	if refused.Status != exchange.MultisigRefused || !strings.Contains(refused.StatusDetail, q.Owners[1].Address) {
 		t.Errorf("it is %+v", refused)
 	}

@@ -92,9 +92,9 @@ func (s *faultyStore) OpenMultisig(ctx context.Context, account uuid.UUID, addre
 	return result(s, "OpenMultisig", func() (exchange.MultisigAccount, error) { return s.Store.OpenMultisig(ctx, account, address, rent) })
 }
 
-func (s *faultyStore) ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error) {
+func (s *faultyStore) ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum, balances []money.Amount) (exchange.MultisigAccount, error) {
 	s.watch()
-	return result(s, "ActivateMultisig", func() (exchange.MultisigAccount, error) { return s.Store.ActivateMultisig(ctx, account, q) })
+	return result(s, "ActivateMultisig", func() (exchange.MultisigAccount, error) { return s.Store.ActivateMultisig(ctx, account, q, balances) })
 }
 
 func (s *faultyStore) RefuseMultisig(ctx context.Context, account uuid.UUID, detail string) (exchange.MultisigAccount, error) {

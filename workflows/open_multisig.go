@@ -61,14 +61,26 @@ func (f *openMultisig) input() activities.MultisigInput {
 	return activities.MultisigInput{AccountID: f.account}
 }
 
-// approve makes the keys of owners whose keys we hold, and then approves the payment that opens the account: its address follows from
-// the owners.
+// approve has the account's opening prepared. What can't be prepared, perhaps never, an operator tries again or gives up.
 func (f *openMultisig) approve(ctx workflow.Context, a activities.MultisigState) {
-	const keys = "Make the owners' keys"
-	f.must(ctx, keys, func() error { return do(ctx, signer(a.Network), keys, multisigKeys.MakeOwnerKeys, f.input()) })
-	place := mustStep(ctx, &f.flow, topUp(a.Network), "Compute the account's address", multisigs.PlaceMultisig, f.input())
+	if err := f.prepare(ctx, a); err != nil {
+		f.decided(ctx, uuid.Nil, f.parked(ctx, ReasonMultisigUnopened, err))
+	}
+}
+
+// prepare makes the keys of owners whose keys we hold, and then approves the payment that opens the account: its address follows from the
+// owners.
+func (f *openMultisig) prepare(ctx workflow.Context, a activities.MultisigState) error {
+	if err := do(ctx, signer(a.Network), "Make the owners' keys", multisigKeys.MakeOwnerKeys, f.input()); err != nil {
+		return err
+	}
+	place, err := step(ctx, topUp(a.Network), "Compute the account's address", multisigs.PlaceMultisig, f.input())
+	if err != nil {
+		return err
+	}
 	in := activities.OpenMultisigInput{AccountID: f.account, Place: place}
-	_ = mustStep(ctx, &f.flow, database, "Approve the payment that opens the account", multisigRows.ApproveOpening, in)
+	_, err = step(ctx, database, "Approve the payment that opens the account", multisigRows.ApproveOpening, in)
+	return err
 }
 
 // pay has the payment carried out that opens the account, and the account read then. Where anyone can open it, another one may have,

@@ -35,6 +35,8 @@ type council struct {
 	answers func(q *chain.Quorum, n int) error // changes the n-th look at the account
 	looks   int
 	keys    int
+
+	unopened error // why an account can't be opened
 }
 
 // newCouncil is a harness in which two officers agreed to the account on a network; to one that exists if it has an address.
@@ -98,6 +100,16 @@ func (c *council) Quorum(ctx context.Context, address string) (chain.Quorum, err
 	return q, nil
 }
 
+func (c *council) Supports(money.Asset) error { return nil }
+
+func (c *council) Balances(_ context.Context, of []chain.Holding) ([]chain.Balance, error) {
+	var all []chain.Balance
+	for _, h := range of {
+		all = append(all, chain.Balance{Amount: money.Zero(h.Asset), At: chain.Block{Number: 100, ID: "final"}})
+	}
+	return all, nil
+}
+
 func (c *council) MultisigAccount(authority, seed string, q chain.OwnersChange) (string, error) {
 	parts := []string{authority, seed}
 	for _, o := range q.Owners {
@@ -107,7 +119,7 @@ func (c *council) MultisigAccount(authority, seed string, q chain.OwnersChange) 
 }
 
 func (c *council) MultisigRent(context.Context) (money.Amount, error) {
-	return money.Must(money.SOL, "0.00336168"), nil
+	return money.Must(money.SOL, "0.00336168"), c.unopened
 }
 
 func (c *council) CreateOwnerKey(_ context.Context, account uuid.UUID, _ exchange.Network, _ int) (string, exchange.SealedKey, error) {
@@ -263,6 +275,14 @@ func TestOpenMultisig(t *testing.T) {
 			}
 			w.at(2*time.Hour, func() { w.orders(activities.VerbRetry) })
 		}},
+		{name: "its rent can't be computed, then it can", ends: active, parked: []workflows.Reason{workflows.ReasonMultisigUnopened}, events: func(w *councilHarness) {
+			w.council.unopened = chain.Errorf(chain.ReasonUnsupported, "an owner has no key")
+			w.at(2*time.Hour, func() { w.council.unopened = nil; w.orders(activities.VerbRetry) })
+		}},
+		{name: "it can never be opened, given up", ends: refused, says: "given up", parked: []workflows.Reason{workflows.ReasonMultisigUnopened}, events: func(w *councilHarness) {
+			w.council.unopened = chain.Errorf(chain.ReasonUnsupported, "an owner has no key")
+			w.at(2*time.Hour, func() { w.orders(activities.VerbRefund) })
+		}},
 		{name: "an opened account is another one, given up", ends: refused, says: "given up", parked: []workflows.Reason{workflows.ReasonMultisigUnverified}, events: func(w *councilHarness) {
 			w.council.answers = func(q *chain.Quorum, _ int) error { q.Threshold = 1; return nil }
 			w.at(2*time.Hour, func() { w.orders(activities.VerbRefund) })
@@ -293,6 +313,12 @@ func TestOpenMultisig(t *testing.T) {
 // councilRehearsals are the reasons that only accounts of several owners have.
 func councilRehearsals() map[workflows.Reason]rehearsal {
 	return map[workflows.Reason]rehearsal{
+		workflows.ReasonMultisigUnopened: {retryOrRefund, func(t *testing.T, c *parkedCommand) {
+			w := newCouncil(t, exchange.Solana, "")
+			w.council.unopened = chain.Errorf(chain.ReasonUnsupported, "an owner has no key")
+			c.mend = func() { w.council.unopened = nil }
+			w.rehearses(t, c)
+		}},
 		workflows.ReasonMultisigUnverified: {retryOrRefund, func(t *testing.T, c *parkedCommand) {
 			w := newCouncil(t, exchange.Tron, "TAccountAccountAccountAccount")
 			away := true
@@ -303,14 +329,20 @@ func councilRehearsals() map[workflows.Reason]rehearsal {
 				return nil
 			}
 			c.mend = func() { away = false }
-			c.await(t, w.env, w.signs, workflows.OpenMultisigID(w.request.ID), func() { w.orders(c.verb) })
-			want := exchange.MultisigRefused
-			if c.verb == activities.VerbRetry {
-				want = exchange.MultisigActive
-			}
-			if got := w.play(t); got != want {
-				t.Errorf("it ended as %s, want %s", got, want)
-			}
+			w.rehearses(t, c)
 		}},
+	}
+}
+
+// rehearses plays a flow that is parked, which an operator's command ends.
+func (w *councilHarness) rehearses(t *testing.T, c *parkedCommand) {
+	t.Helper()
+	c.await(t, w.env, w.signs, workflows.OpenMultisigID(w.request.ID), func() { w.orders(c.verb) })
+	want := exchange.MultisigRefused
+	if c.verb == activities.VerbRetry {
+		want = exchange.MultisigActive
+	}
+	if got := w.play(t); got != want {
+		t.Errorf("it ended as %s, want %s", got, want)
 	}
 }

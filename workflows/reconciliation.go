@@ -53,10 +53,13 @@ type ReconcileNetworkInput struct {
 // reconcileBatches is how many batches one run of the flow compares before it continues as new.
 const reconcileBatches = 500
 
-// ReconcileNetwork compares every custodial wallet of a network with the ledger, batch by batch. When the network can't be
-// read, the run fails without a statement about the wallets; the next run starts from the beginning.
+// ReconcileNetwork compares every wallet of a network with the ledger, batch by batch, after the owners of shared ones were read: who controls
+// a wallet is worth knowing even when nothing can be compared. When the network can't be read, the run fails without a statement about the wallets; the next run starts from the beginning.
 func ReconcileNetwork(ctx workflow.Context, in ReconcileNetworkInput) (activities.Reconciled, error) {
 	of := activities.ReconciliationInput{RunID: in.RunID, Network: in.Network}
+	if in.RunID == uuid.Nil && workflow.GetVersion(ctx, "owners", workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		checkOwners(ctx, in.Network)
+	}
 	begun, err := step(ctx, database, "Begin the comparison", reconciliation.BeginReconciliation, of)
 	if err != nil {
 		return activities.Reconciled{}, passOn(err)
@@ -75,9 +78,6 @@ func ReconcileNetwork(ctx workflow.Context, in ReconcileNetworkInput) (activitie
 		if err != nil || !now.More {
 			break
 		}
-	}
-	if !of.Failed {
-		checkOwners(ctx, in.Network)
 	}
 	done, err := step(ctx, database, "End the comparison", reconciliation.FinishReconciliation, of)
 	if err != nil {

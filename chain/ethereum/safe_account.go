@@ -237,8 +237,9 @@ func (s safeState) isAll(
 		len(approvals))
 }
 
-// maxApprovals bounds the approvals of an account that are inspected.
-const maxApprovals = 200
+// approvalsPage is how many approvals are inspected at a time. An owner can make as many as it pays for, so there is no bound at which the
+// account counts as another one.
+const approvalsPage = 200
 
 const approveSignature = "approveHash(bytes32)"
 
@@ -252,9 +253,20 @@ func approvalsOf(
 	if err != nil {
 		return nil, "", err
 	}
-	if len(logs) > maxApprovals {
-		return nil, "", foreignSafe(account, "it has %d approvals on the chain, at most %d are inspected", len(logs), maxApprovals)
+	for page := range slices.Chunk(logs, approvalsPage) {
+		good, bad, err := inspectApprovals(ctx, conn, account, page)
+		if err != nil {
+			return nil, "", err
+		}
+		places, strange = append(places, good...), cmp.Or(strange, bad)
 	}
+	return places, strange, nil
+}
+
+// inspectApprovals reads the transactions of some events.
+func inspectApprovals(
+	ctx context.Context, conn *rpc.Client, account common.Address, logs []types.Log,
+) (places []common.Hash, strange string, err error) {
 	ids := make([][]any, len(logs))
 	for i, l := range logs {
 		ids[i] = []any{l.TxHash}
@@ -387,16 +399,13 @@ func (c *Client) Quorum(ctx context.Context, address string) (chain.Quorum, erro
 		if err != nil {
 			return chain.Quorum{}, err
 		}
-		final, err := readSafe(ctx, conn, account, head.Final)
+		final, finalErr := readSafe(ctx, conn, account, head.Final)
+		latest, latestErr := readSafe(ctx, conn, account, head.Latest)
+		q, err := chain.Joined(final.quorum(), finalErr, latest.quorum(), latestErr)
 		if err != nil {
 			return chain.Quorum{}, err
 		}
-		latest, err := readSafe(ctx, conn, account, head.Latest)
-		if err != nil {
-			return chain.Quorum{}, err
-		}
-		q := final.quorum()
-		q.Sequence, q.Head, q.Moving = latest.nonce, head, !sameQuorum(q, latest.quorum())
+		q.Sequence, q.Head, q.Moving = max(final.nonce, latest.nonce), head, q.Moving || !sameQuorum(q, latest.quorum())
 		return q, nil
 	})
 }

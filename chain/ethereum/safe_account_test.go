@@ -63,6 +63,54 @@ func TestApprovalsAreTheOwnersOwn(t *testing.T) {
 	}
 }
 
+// An owner can approve as often as it pays for. That makes the account no other one.
+func TestManyApprovals(t *testing.T) {
+	t.Parallel()
+	owner, s := newKey(t), newStub(t)
+	txs, receipts, places := map[common.Hash]*types.Transaction{}, map[common.Hash]*types.Receipt{}, map[common.Hash]bool{}
+	var events []*types.Log
+	for i := range approvalsPage + 1 {
+		approved := common.BigToHash(big.NewInt(int64(i + 1)))
+		tx, err := types.SignNewTx(owner.PrivateKey, types.LatestSignerForChainID(big.NewInt(stubChain)), &types.DynamicFeeTx{
+			ChainID: big.NewInt(stubChain), Nonce: uint64(i), To: &safeAt, Data: encodeCall(approveSignature, static(approved.Bytes())),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := approvalOf(owner, approved)
+		txs[tx.Hash()], receipts[tx.Hash()] = tx, receiptOf(tx.Hash(), 60, 1, event)
+		places[entryOf(approved.Bytes(), entryOf(owner.address().Bytes(), slotApprovals))] = true
+		events = append(events, event)
+	}
+	s.set("eth_getLogs", fixed(events))
+	s.set("eth_getTransactionByHash", byHash(txs))
+	s.set("eth_getTransactionReceipt", byHash(receipts))
+	conn, err := driver(t, s).nodes.Nodes()[0].client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, strange, err := approvalsOf(t.Context(), conn, safeAt, chain.Block{Number: 200_000})
+	if err != nil || strange != "" || len(got) != approvalsPage+1 {
+		t.Fatalf("%d approvals, %s, %v", len(got), strange, err)
+	}
+	for _, place := range got {
+		if !places[place] {
+			t.Errorf("the place %s is of no approval", place)
+		}
+	}
+}
+
+// byHash answers with what has the hash that is asked for.
+func byHash[T any](all map[common.Hash]T) answer {
+	return func(params []json.RawMessage) (any, *rpcError) {
+		var id common.Hash
+		if err := json.Unmarshal(params[0], &id); err != nil {
+			return nil, &rpcError{-32602, err.Error()}
+		}
+		return all[id], nil
+	}
+}
+
 // approvalOf is the event of an owner's approval.
 func approvalOf(owner testKey, approved common.Hash) *types.Log {
 	return &types.Log{Address: safeAt, Topics: []common.Hash{approveTopic, approved, common.BytesToHash(owner.address().Bytes())}}

@@ -101,12 +101,6 @@ func (q quorum) check() error {
 	return nil
 }
 
-// stoodIn reports whether an account had the quorum.
-func (q quorum) stoodIn(a account) bool {
-	before, err := a.shared()
-	return err == nil && before.equal(q)
-}
-
 func (q quorum) equal(other quorum) bool {
 	return q.threshold == other.threshold && slices.Equal(q.owners, other.owners)
 }
@@ -158,12 +152,22 @@ func (c *Client) Quorum(ctx context.Context, address string) (chain.Quorum, erro
 		if err != nil {
 			return chain.Quorum{}, err
 		}
-		now, err := latest.accounts[key].shared()
+		before, finalErr := final.quorum(key)
+		now, latestErr := latest.quorum(key)
+		q, err := chain.Joined(before.public(), finalErr, now.public(), latestErr)
 		if err != nil {
-			return chain.Quorum{}, chain.Errorf(chain.ReasonForeign, "the account %s %s", key, err)
+			return chain.Quorum{}, err
 		}
-		q := now.public()
-		q.Head, q.Moving = head, !now.stoodIn(final.accounts[key])
+		q.Head, q.Moving = head, q.Moving || !before.equal(now)
 		return q, nil
 	})
+}
+
+// quorum is that of an account of several owners; ReasonForeign names the rule that it breaks.
+func (s snapshot) quorum(key sdk.PublicKey) (quorum, error) {
+	q, err := s.accounts[key].shared()
+	if err != nil {
+		err = chain.Errorf(chain.ReasonForeign, "the account %s %s", key, err)
+	}
+	return q, err
 }

@@ -258,12 +258,16 @@ func mintAccount(decimals byte, program sdk.PublicKey) map[string]any {
 
 // holdingAccount is a token account. State 1 is initialised, 2 frozen.
 func holdingAccount(mint, owner sdk.PublicKey, amount uint64, state byte) map[string]any {
+	return accountJSON(2_039_280, sdk.TokenProgramID, holdingData(mint, owner, amount, state))
+}
+
+func holdingData(mint, owner sdk.PublicKey, amount uint64, state byte) []byte {
 	data := make([]byte, tokenAccountSize)
 	copy(data, mint[:])
 	copy(data[32:], owner[:])
 	binary.LittleEndian.PutUint64(data[64:], amount)
 	data[108] = state
-	return accountJSON(2_039_280, sdk.TokenProgramID, data)
+	return data
 }
 
 func walletAccount(lamports uint64) map[string]any {

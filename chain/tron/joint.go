@@ -27,7 +27,7 @@ const (
 	maxJointLife = 24 * time.Hour
 )
 
-// Quorum implements chain.Multisig. The owners are those of the newest block. TRON has no account that is made for several
+// Quorum implements chain.Multisig. The owners are those of the newest block, while it has any. TRON has no account that is made for several
 // owners: any account can get an active permission that payments need.
 func (c *Client) Quorum(ctx context.Context, address string) (chain.Quorum, error) {
 	id, err := parse(address)
@@ -51,11 +51,17 @@ func (c *Client) Quorum(ctx context.Context, address string) (chain.Quorum, erro
 	if err != nil {
 		return chain.Quorum{}, err
 	}
-	q, err := quorumOf(latest.account)
+	before, finalErr := quorumOf(final.account)
+	now, latestErr := quorumOf(latest.account)
+	q, err := chain.Joined(before, finalErr, now, latestErr)
 	if err != nil {
 		return chain.Quorum{}, err
 	}
-	q.Head, q.Moving = chain.Head{Latest: latest.at, Final: final.at}, !stoodIn(final.account, q)
+	if latestErr == nil {
+		now.Moving = !stoodIn(final.account, now)
+		q = now
+	}
+	q.Head = chain.Head{Latest: latest.at, Final: final.at}
 	return q, nil
 }
 

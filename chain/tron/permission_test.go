@@ -119,7 +119,8 @@ func TestQuorumThatMoves(t *testing.T) {
 		"at rest":                {&stub{head: 9, account: now}, &stub{head: 5, account: now}, false, ""},
 		"other owners":           {&stub{head: 9, account: now}, &stub{head: 5, account: before}, true, ""},
 		"it was ordinary":        {&stub{head: 9, account: now}, &stub{head: 5, account: ordinary}, true, ""},
-		"it becomes ordinary":    {&stub{head: 9, account: ordinary}, &stub{head: 5, account: now}, false, chain.ReasonForeign},
+		"it becomes ordinary":    {&stub{head: 9, account: ordinary}, &stub{head: 5, account: now}, true, ""},
+		"it never had owners":    {&stub{head: 9, account: ordinary}, &stub{head: 5, account: ordinary}, false, chain.ReasonForeign},
 		"a full node far behind": {&stub{head: 4, account: now}, &stub{head: 5, account: now}, false, chain.ReasonUnavailable},
 		"no node":                {&stub{down: true}, &stub{head: 5, account: now}, false, chain.ReasonUnavailable},
 	} {

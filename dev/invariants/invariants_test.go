@@ -285,7 +285,7 @@ func (d desk) shares(t *testing.T) uuid.UUID {
 	_, err = d.s.RecordFinal(ctx, tx.ID, true, 9, "nine", money.Must(money.SOL, "0.001"), "")
 	must(err)
 	q := exchange.MultisigQuorum{Address: a.Address, Threshold: 2, Owners: a.Owners, Block: 9, BlockID: "nine"}
-	if a, err = d.s.ActivateMultisig(ctx, id, q); err != nil || a.Status != exchange.MultisigActive {
+	if a, err = d.s.ActivateMultisig(ctx, id, q, []money.Amount{money.Zero(money.USDT), money.Zero(money.USDC)}); err != nil || a.Status != exchange.MultisigActive {
 		t.Fatalf("it is %+v, %v", a, err)
 	}
 	return id
