@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -214,6 +215,44 @@ func TestUnreadableNetworksFailTheirRun(t *testing.T) {
 	}
 	if tries < 2 {
 		t.Errorf("it was tried %d times", tries)
+	}
+}
+
+// Who controls the shared wallets is read before anything else, also when then nothing can be compared; once for all runs of the flow.
+func TestOwnersAreReadFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		goesOn bool
+		want   int
+	}{"a new comparison": {false, 1}, "one that goes on": {true, 0}} {
+		t.Run(name, func(t *testing.T) {
+			env, counted := newCounting(10, 0)
+			in := workflows.ReconcileNetworkInput{Network: exchange.Tron}
+			if c.goesOn {
+				run, err := counted.BeginReconciliation(t.Context(), uuid.New(), in.Network)
+				if err != nil {
+					t.Fatal(err)
+				}
+				in.RunID = run.ID
+			}
+			looks, reads := 0, 0
+			env.RegisterActivityWithOptions(func(context.Context) (activities.MultisigsChecked, error) {
+				if looks++; reads > 0 {
+					t.Error("the owners are read after the wallets")
+				}
+				return activities.MultisigsChecked{}, nil
+			}, activity.RegisterOptions{Name: "CheckMultisigs"})
+			counted.fault = func(call string) error {
+				if call == "Balance" {
+					reads++
+					return chain.Errorf(chain.ReasonUnavailable, "no route")
+				}
+				return nil
+			}
+			done, err := compareNetwork(env, in)
+			if err != nil || done.Status != exchange.ReconciliationFailed || looks != c.want {
+				t.Errorf("%+v after %d looks, %v", done, looks, err)
+			}
+		})
 	}
 }
 

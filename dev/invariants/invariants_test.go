@@ -241,7 +241,7 @@ func TestWithdrawalsAreCounted(t *testing.T) {
 // A wallet of several owners is held to the account that was agreed to.
 func TestSharedWalletsAreTheirAccounts(t *testing.T) {
 	d := newDesk(t)
-	id := d.shares(t)
+	id := d.shares(t, true)
 	d.breaks(t, "several owners", map[string]breakage{
 		"another address":     {`UPDATE wallets SET address = address || 'x' WHERE id = $1`, id, "has 0 wallets"},
 		"no account any more": {`UPDATE multisig_accounts SET status = 'refused' WHERE id = $1`, id, "is refused, has 1 wallets"},
@@ -254,8 +254,18 @@ func TestSharedWalletsAreTheirAccounts(t *testing.T) {
 	})
 }
 
-// shares opens an account of a stranger and an officer, and returns its id.
-func (d desk) shares(t *testing.T) uuid.UUID {
+// Anyone can open an account for the agreed owners. Then our payment was given up, and none opened it.
+func TestSharedWalletsThatOthersOpened(t *testing.T) {
+	d := newDesk(t)
+	id := d.shares(t, false)
+	d.breaks(t, "several owners", map[string]breakage{
+		"the payment is alive": {`UPDATE chain_payments SET status = 'parked' WHERE object_id = $1`, id, "0 payments"},
+		"there never was one":  {`DELETE FROM chain_payments WHERE object_id = $1`, id, "0 payments"},
+	})
+}
+
+// shares opens an account of a stranger and an officer by our payment, or by another one's transaction, and returns its id.
+func (d desk) shares(t *testing.T, ours bool) uuid.UUID {
 	t.Helper()
 	ctx, id := t.Context(), storetest.NewID(t)
 	gas := storetest.GasWallet(t, d.s, exchange.Solana)
@@ -278,12 +288,14 @@ func (d desk) shares(t *testing.T) uuid.UUID {
 	must(err)
 	a, err := d.s.OpenMultisig(ctx, id, place(), money.Must(money.SOL, "0.003"))
 	must(err)
-	tx, err := d.s.SaveSignedAttempt(ctx, exchange.ChainAttempt{
-		ID: storetest.NewID(t), PaymentID: a.PaymentID, Network: a.Network, TxID: "opening", Raw: []byte("x"), RefBlock: "b", LastValidHeight: 100,
-	})
-	must(err)
-	_, err = d.s.RecordFinal(ctx, tx.ID, true, 9, "nine", money.Must(money.SOL, "0.001"), "")
-	must(err)
+	if ours {
+		tx, err := d.s.SaveSignedAttempt(ctx, exchange.ChainAttempt{
+			ID: storetest.NewID(t), PaymentID: a.PaymentID, Network: a.Network, TxID: "opening", Raw: []byte("x"), RefBlock: "b", LastValidHeight: 100,
+		})
+		must(err)
+		_, err = d.s.RecordFinal(ctx, tx.ID, true, 9, "nine", money.Must(money.SOL, "0.001"), "")
+		must(err)
+	}
 	q := exchange.MultisigQuorum{Address: a.Address, Threshold: 2, Owners: a.Owners, Block: 9, BlockID: "nine"}
 	if a, err = d.s.ActivateMultisig(ctx, id, q, []money.Amount{money.Zero(money.USDT), money.Zero(money.USDC)}); err != nil || a.Status != exchange.MultisigActive {
 		t.Fatalf("it is %+v, %v", a, err)
