@@ -130,6 +130,26 @@ func TestEthereumSafeApprovals(t *testing.T) {
 	}
 }
 
+// TestEthereumAllowances: what an account allowed another address is known until it is taken back, whoever its owners are since.
+func TestEthereumAllowances(t *testing.T) {
+	t.Parallel()
+	h := startSafes(t)
+	owner, mallory := h.Payer(t), h.NewAccount(t)
+	account := h.safeOf(t, owner)
+	none, zero := common.Address{}, new(big.Int)
+	signature := append(append(common.LeftPadBytes(common.FromHex(owner.Address), 32), make([]byte, 32)...), 1)
+	for _, c := range []struct{ allowed, left int64 }{{0, 0}, {5, 1}, {0, 0}} {
+		approve := append(crypto.Keccak256([]byte("approve(address,uint256)"))[:4], common.LeftPadBytes(common.FromHex(mallory.Address), 32)...)
+		approve = append(approve, common.BigToHash(big.NewInt(c.allowed)).Bytes()...)
+		h.mined(t, owner, account, nil, safePack(t, "execTransaction", ethnode.USDTAddress(), zero, approve, uint8(0), zero, zero, zero, none, none, signature))
+		h.Finalise(t)
+		got, err := h.client.Allowances(t.Context(), account.Hex())
+		if err != nil || int64(len(got)) != c.left || c.left > 0 && (got[0].Spender != mallory.Address || got[0].Asset != money.USDT) {
+			t.Errorf("with %d allowed: %+v, %v", c.allowed, got, err)
+		}
+	}
+}
+
 // TestEthereumSafeQueue: a joint transaction with a later number waits; the error says for what.
 func TestEthereumSafeQueue(t *testing.T) {
 	t.Parallel()
