@@ -150,28 +150,56 @@ func (t unitTx) spendReserved(ctx context.Context, p exchange.ChainPayment) (exc
 	return used, append(lines, arrival...), err
 }
 
-const readWalletAt = `SELECT id FROM wallets WHERE network = $1 AND address = $2`
+const readWalletAt = `
+SELECT w.id AS wallet, a.id AS account, coalesce(a.opened_block, 0) AS opened FROM (SELECT $1::network AS network, $2::text AS address) x
+LEFT JOIN wallets w ON w.network = x.network AND w.address = x.address
+LEFT JOIN multisig_accounts a ON a.network = x.network AND a.address = x.address AND a.status <> 'refused'
+WHERE num_nonnulls(w.id, a.id) > 0`
+
+// lockOpening keeps an account of several owners from becoming a wallet until the transaction ends; becoming one takes the lock alone.
+const (
+	lockOpening      = `SELECT pg_advisory_xact_lock_shared(hashtextextended('kivuko opening ' || $1::text, 0))`
+	lockOpeningAlone = `SELECT pg_advisory_xact_lock(hashtextextended('kivuko opening ' || $1::text, 0))`
+)
+
+// walletAt finds the wallet in our custody that a payment went to; false for an address outside. What an account of several owners got before
+// it became a wallet is part of its opening balance, so that is outside too.
+func (t unitTx) walletAt(ctx context.Context, p exchange.ChainPayment) (uuid.UUID, bool, error) {
+	type place struct {
+		Wallet, Account uuid.NullUUID
+		Opened          int64
+	}
+	at, found, err := readFound[place](ctx, t, readWalletAt, p.Network, p.ToAddress)
+	if err == nil && found && !at.Wallet.Valid {
+		if _, err := t.Exec(ctx, lockOpening, at.Account.UUID); err != nil {
+			return uuid.Nil, false, err
+		}
+		at, found, err = readFound[place](ctx, t, readWalletAt, p.Network, p.ToAddress)
+	}
+	known := found && at.Wallet.Valid && (at.Opened == 0 || p.Block > height(at.Opened))
+	return at.Wallet.UUID, known, err
+}
 
 // arrivalLines book the receiving side of a payment to a wallet in our custody: the received money belongs to the
 // wallet's owner. Money that the watch booked to suspense before it knew the payment is moved out. Payments to
 // external addresses have no receiving side in our books.
 func (t unitTx) arrivalLines(ctx context.Context, p exchange.ChainPayment) ([]exchange.Line, error) {
-	var ours []uuid.UUID
-	if err := t.All(ctx, &ours, readWalletAt, p.Network, p.ToAddress); err != nil || len(ours) == 0 {
+	ours, found, err := t.walletAt(ctx, p)
+	if err != nil || !found {
 		return nil, err
 	}
-	from := exchange.Owned(exchange.AccCustody, ours[0], p.Amount.Asset())
-	if booked, err := t.bookedBefore(ctx, p.Network, p.TxID, ours[0]); err != nil {
+	from := exchange.Owned(exchange.AccCustody, ours, p.Amount.Asset())
+	if booked, err := t.bookedBefore(ctx, p.Network, p.TxID, ours); err != nil {
 		return nil, err
 	} else if booked {
-		if found, err := t.outOfSuspense(ctx, p, ours[0]); err != nil || !found {
+		if found, err := t.outOfSuspense(ctx, p, ours); err != nil || !found {
 			return nil, err
 		}
 		from = exchange.House(exchange.AccSuspense, p.Amount.Asset())
 	}
 	return []exchange.Line{
 		exchange.Debit(from, p.Amount),
-		exchange.Credit(exchange.Owned(exchange.AccWalletBalance, ours[0], p.Amount.Asset()), p.Amount),
+		exchange.Credit(exchange.Owned(exchange.AccWalletBalance, ours, p.Amount.Asset()), p.Amount),
 	}, nil
 }
 

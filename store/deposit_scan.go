@@ -181,7 +181,14 @@ func faultOf(n exchange.Network, m exchange.ChainMovement, again bool) string {
 	return ""
 }
 
-const walletsAt = `SELECT id, address, purpose, owner_id, vendor_id, counterpart_of FROM wallets WHERE network = $1 AND address = ANY ($2)`
+// What moved up to the block of the opening balance of an account of several owners is part of that balance.
+const walletsAt = `SELECT w.id, w.address, w.purpose, w.owner_id, w.vendor_id, w.counterpart_of FROM wallets w WHERE w.network = $1 AND w.address = ANY ($2)
+    AND NOT EXISTS (SELECT FROM multisig_accounts a WHERE w.purpose = 'multisig' AND a.id = w.id AND a.opened_block >= $3)`
+
+// What moves in an account of several owners before it is a wallet is only noted: its opening balance is read at no block before that.
+const noteMoves = `
+INSERT INTO multisig_moves (account_id, block) SELECT a.id, $3 FROM multisig_accounts a
+WHERE a.network = $1 AND a.address = ANY ($2) AND a.status IN ('preparing', 'opening') ON CONFLICT DO NOTHING`
 
 // ours picks the movements that touch a wallet of ours. The query contains the block's addresses, so its cost depends
 // on the block and not on the number of wallets.
@@ -195,8 +202,14 @@ func (sc *scan) ours(ctx context.Context, all []exchange.ChainMovement) ([]excha
 	}
 	slices.Sort(addresses)
 	addresses = slices.Compact(addresses)
+	at := blockNumber(sc.block.Number)
+	if sc.final {
+		if _, err := sc.t.Exec(ctx, noteMoves, sc.network, pq.Array(addresses), at); err != nil {
+			return nil, err
+		}
+	}
 	var ends []walletEnd
-	if err := sc.t.All(ctx, &ends, walletsAt, sc.network, pq.Array(addresses)); err != nil {
+	if err := sc.t.All(ctx, &ends, walletsAt, sc.network, pq.Array(addresses), at); err != nil {
 		return nil, err
 	}
 	counterparts, err := sc.counterparts(ctx, all)
@@ -423,9 +436,17 @@ func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) err
 	return err
 }
 
+// ownedByHouse is the account of the house's own money in a wallet. Its stablecoins are in the balance of their wallet, where transfers reserve
+// and spend them as in any other wallet.
+func ownedByHouse(wallet uuid.UUID, asset money.Asset) exchange.AccountRef {
+	if asset.Stablecoin() {
+		return exchange.Owned(exchange.AccWalletBalance, wallet, asset)
+	}
+	return exchange.House(exchange.AccCapital, asset)
+}
+
 // depositEntry books an incoming movement: the wallet's custody grows, and the money is owed to the wallet's owner, is
-// the house's own, or lies in suspense until its owner is known. The house's stablecoins are in the balance of their
-// treasury wallet, where transfers reserve and spend them as in any other wallet.
+// the house's own, or lies in suspense until its owner is known.
 func depositEntry(d exchange.ChainDeposit) exchange.Entry {
 	asset := d.Amount.Asset()
 	owed := exchange.House(exchange.AccSuspense, asset)
@@ -433,9 +454,7 @@ func depositEntry(d exchange.ChainDeposit) exchange.Entry {
 	case exchange.DepositCredit:
 		owed = exchange.Owned(exchange.AccWalletBalance, d.WalletID, asset)
 	case exchange.DepositHouse:
-		if owed = exchange.House(exchange.AccCapital, asset); asset.Stablecoin() {
-			owed = exchange.Owned(exchange.AccWalletBalance, d.WalletID, asset)
-		}
+		owed = ownedByHouse(d.WalletID, asset)
 	case exchange.DepositAwaited, exchange.DepositUnmatched, exchange.DepositOwn, exchange.DepositOutgoing, exchange.DepositEmpty:
 	}
 	return exchange.Entry{

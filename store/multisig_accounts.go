@@ -247,12 +247,23 @@ const multisigTaken = `
 SELECT EXISTS (SELECT FROM wallets w WHERE w.network = $1 AND w.address = $2) OR is_counterpart($1, $2)
     OR EXISTS (SELECT FROM multisig_accounts a WHERE a.network = $1 AND a.address = $2 AND a.status <> 'refused')`
 
+// An address that we pay as one of others. Were it ours midway, what goes there would be of other terms than those that officers approved.
+const multisigPaid = `
+SELECT EXISTS (SELECT FROM otc_destinations d WHERE d.network = $1 AND d.address = $2 AND d.status <> 'removed')
+    OR EXISTS (SELECT FROM transfers f WHERE f.network = $1 AND f.to_address = $2 AND f.status NOT IN ('completed', 'cancelled', 'rejected', 'blocked', 'failed'))
+    OR EXISTS (SELECT FROM chain_payments p WHERE p.network = $1 AND p.to_address = $2 AND p.status NOT IN ('completed', 'cancelled'))
+    OR EXISTS (SELECT FROM refunds f WHERE f.network = $1 AND f.address = $2 AND f.status <> 'completed')
+    OR EXISTS (SELECT FROM orders o WHERE o.network = $1 AND $2 IN (o.wallet_address, o.refund_address) AND o.status NOT IN ('completed', 'cancelled', 'failed'))`
+
+const isActiveMultisig = `SELECT EXISTS (SELECT FROM multisig_accounts WHERE id = $1 AND status = 'active')`
+
 const (
 	isActiveMerchant = `SELECT EXISTS (SELECT FROM users WHERE id = $1 AND role = 'vendor' AND is_active)`
 	isActiveOfficer  = `SELECT EXISTS (SELECT FROM users WHERE id = $1 AND role IN ('admin', 'treasury') AND is_active)`
 )
 
-// mayOwn checks a request against what is stored: the merchant, the officers among the owners, and that the address is not ours already.
+// mayOwn checks a request against what is stored: the merchant, the officers among the owners, and that no address is ours already or denied, and that we
+// pay the account as no one else's.
 func (t unitTx) mayOwn(ctx context.Context, r exchange.MultisigRequest) error {
 	if r.MerchantID != uuid.Nil {
 		if err := t.requireRow(ctx, isActiveMerchant, true, exchange.FieldError{Pointer: "/treasury/merchant_id", Code: "not_found", Message: "must be an active master merchant"}, r.MerchantID); err != nil {
@@ -268,10 +279,27 @@ func (t unitTx) mayOwn(ctx context.Context, r exchange.MultisigRequest) error {
 			return err
 		}
 	}
-	if r.Address == "" {
+	for i, o := range r.Owners {
+		if err := t.freeAddress(ctx, fmt.Sprintf("/multisig/owners/%d/address", i), r.Network, o.Address); err != nil {
+			return err
+		}
+	}
+	if err := t.freeAddress(ctx, "/multisig/address", r.Network, r.Address); err != nil || r.Address == "" {
+		return err
+	}
+	paid := exchange.FieldError{Pointer: "/multisig/address", Code: "paid", Message: "must not be a saved destination of a merchant, nor where something of ours is on its way"}
+	return t.requireRow(ctx, multisigPaid, false, paid, r.Network, r.Address)
+}
+
+// freeAddress refuses an address, if there is one, that is ours already or that is denied.
+func (t unitTx) freeAddress(ctx context.Context, pointer string, n exchange.Network, address string) error {
+	if address == "" {
 		return nil
 	}
-	return t.requireRow(ctx, multisigTaken, false, exchange.FieldError{Pointer: "/multisig/address", Code: "taken", Message: "is an address of ours already"}, r.Network, r.Address)
+	if err := t.requireRow(ctx, multisigTaken, false, exchange.FieldError{Pointer: pointer, Code: "taken", Message: "is an address of ours already"}, n, address); err != nil {
+		return err
+	}
+	return t.requireRow(ctx, isDenied, false, exchange.FieldError{Pointer: pointer, Code: "denied", Message: "is on the deny list"}, n, address)
 }
 
 // requireRow refuses a field unless a query answers as it should.
@@ -303,7 +331,7 @@ func (t unitTx) applyMultisigWallet(ctx context.Context, c exchange.ControlChang
 		return err
 	}
 	if err := t.mayOwn(ctx, r); err != nil {
-		return exchange.Wrap(exchange.CodeStateConflict, err, "The account can't be agreed to any more: an owner or the merchant is switched off, or its address is ours already.")
+		return exchange.Wrap(exchange.CodeStateConflict, err, "The account can't be agreed to any more: an owner or the merchant is switched off, or an address is ours already, denied, or paid as another's.")
 	}
 	_, err = t.Exec(ctx, insertMultisig, r.ID, c.ID, c.ProposedBy, r.Network, terms.Kind, r.Custody, r.Name, r.Label, r.Asset, nullID(r.MerchantID), r.Address != "", r.Address,
 		r.Threshold, r.Policy.Approvals, t.s.now())

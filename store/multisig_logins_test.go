@@ -62,7 +62,7 @@ func insertAgreed(change uuid.UUID, other map[string]string) string {
 	fields := `id, change_id, requested_by, network, kind, custody, name, label, asset, merchant_id, adopted, address, threshold, approvals`
 	said := map[string]string{
 		"id": `(change ->> 'id')::uuid`, "change_id": `id`, "requested_by": `proposed_by`, "merchant_id": `(change ->> 'merchant_id')::uuid`, "adopted": `change ? 'address'`,
-		"threshold": `(change ->> 'threshold')::int`, "approvals": `(change -> 'policy' ->> 'approvals')::int`,
+		"threshold": `(change ->> 'quorum')::int`, "kind": `change ->> 'account_kind'`, "approvals": `(change -> 'policy' ->> 'approvals')::int`,
 	}
 	out := insertAccount
 	for _, f := range strings.Split(fields, ", ") {
@@ -111,6 +111,8 @@ func TestTheDatabaseRefusesAccountsNobodyAgreedTo(t *testing.T) {
 	h.every(t, "adds an owner", all(nil, `INSERT INTO multisig_owners VALUES (`+id+`, 4, 'Shared-another-address', NULL, 1, '', false)`)...)
 	h.every(t, "adds a rule", all(nil, `INSERT INTO multisig_rules VALUES (`+id+`, 1, 7, 5)`)...)
 	h.every(t, "adds a version of the rules", all(nil, `INSERT INTO multisig_rules VALUES (`+id+`, 2, 7, 5)`)...)
+	h.every(t, "names the address of an owner whose key we make", h.confirming(c), insertAgreed(c, nil), strings.Replace(insertOwners, `o ->> 'address'`,
+		`coalesce(o ->> 'address', 'Shared-another-address')`, 1)+quotedID(c), insertRules+quotedID(c))
 	h.allBut(t, store.RoleAPI, "stores what is confirmed", all(nil)...)
 	if err := h.together(t, store.RoleAPI, all(nil)...); err != nil {
 		t.Errorf("the API does not store what was confirmed: %v", err)
@@ -159,6 +161,12 @@ func TestTheDatabaseRefusesOtherStepsOfAccounts(t *testing.T) {
 	h.every(t, "says so at an old block", movesMultisig(active.ID, `status = 'differs', status_detail = 'x'`))
 	h.every(t, "says so at an older block", movesMultisig(active.ID, `status = 'differs', status_detail = 'x', checked_block = 50`))
 	h.every(t, "does not say how", movesMultisig(active.ID, `status = 'differs', checked_block = 200, checked_at = now()`))
+	h.every(t, "says so at a block that can't exist yet", movesMultisig(active.ID, `status = 'differs', status_detail = 'x', checked_block = 5000, checked_at = now()`))
+	h.every(t, "reads it at a block that can't exist yet", movesMultisig(active.ID, `checked_block = 1 << 30, checked_at = now()`))
+	h.every(t, "reads it while it is opened", movesMultisig(opening.ID, `checked_block = 150, checked_at = now()`))
+	h.every(t, "refuses it at a block", movesMultisig(adopting.ID, `status = 'refused', checked_block = 150, checked_at = now()`))
+	h.every(t, "moves its opening balance", movesMultisig(active.ID, `opened_block = 150`))
+	h.every(t, "begins to watch it later", movesMultisig(adopting.ID, `watched_from = 150`))
 	h.every(t, "ends a wallet", movesMultisig(active.ID, `status = 'refused'`))
 	h.every(t, "forgets the check", movesMultisig(active.ID, `checked_block = NULL, checked_at = NULL`))
 	if _, err := h.chain.CheckedMultisig(t.Context(), active.ID, exchange.MultisigQuorum{Address: active.Address, Block: 300}); err != nil {

@@ -147,38 +147,130 @@ func (s *Store) GiveUpMultisig(ctx context.Context, account uuid.UUID, by exchan
 	})
 }
 
-// ActivateMultisig makes an account a wallet, if what the chain says about it at a final block is what was agreed. It refuses an adopted account
-// that is another one. A repeated call changes nothing. CodeStateConflict while the account is not opened, or when an opened one is another one:
-// its payment is completed only with the agreed owners.
-func (s *Store) ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum, _ []money.Amount) (exchange.MultisigAccount, error) {
-	return s.moveMultisig(ctx, account, func(ctx context.Context, t unitTx, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
-		if a.Status != exchange.MultisigPreparing && a.Status != exchange.MultisigOpening {
-			return a, nil
+// ActivateMultisig makes an account a wallet, if what the chain says about it at a final block is what was agreed. The balances are what the
+// account had at that block, of every asset that the wallet can move; they are booked as the house's, and the deposit watch books what moves
+// after that block. It refuses an adopted account that is another one. A repeated call changes nothing. CodeUnavailable when the block is not
+// one at which the account can begin: it has to be read again at a newer one. CodeStateConflict while the account is not opened, or when an
+// opened one is another one: its payment is completed only with the agreed owners.
+func (s *Store) ActivateMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum, balances []money.Amount) (exchange.MultisigAccount, error) {
+	return change(ctx, s, "account of several owners", account, func(ctx context.Context, t unitTx) (exchange.MultisigAccount, exchange.Posting, error) {
+		var booked exchange.Posting
+		a, err := t.multisig(ctx, account)
+		if err == nil {
+			err = t.lockDeposits(ctx, a.Network) // before the account, as the watch does
+		}
+		if err == nil {
+			a, err = t.lockedMultisig(ctx, account)
+		}
+		if err != nil || a.Status != exchange.MultisigPreparing && a.Status != exchange.MultisigOpening {
+			return a, booked, err
 		}
 		if a.Status == exchange.MultisigPreparing && !a.Adopted {
-			return a, exchange.Errorf(exchange.CodeStateConflict, "The account is not opened yet.")
+			return a, booked, exchange.Errorf(exchange.CodeStateConflict, "The account is not opened yet.")
 		}
-		next := a
-		next.CheckedBlock, next.CheckedAt = q.Block, t.s.now()
-		if next.StatusDetail = a.Difference(q); next.StatusDetail != "" {
-			if a.Status == exchange.MultisigOpening {
-				return a, exchange.Errorf(exchange.CodeStateConflict, "The account on the chain is another one than was agreed: %s.", next.StatusDetail)
-			}
-			next.Status = exchange.MultisigRefused
-			return t.saveMultisig(ctx, watching, a, next)
+		if difference := a.Difference(q); difference != "" {
+			a, err = t.another(ctx, a, difference)
+			return a, booked, err
 		}
-		next.Status = exchange.MultisigActive
-		if a.Kind == exchange.MultisigTron {
-			next.ControlThreshold = q.ControlThreshold
+		if booked, err = openingBalance(a, balances); err != nil {
+			return a, booked, err
 		}
-		if err := t.openedBefore(ctx, a.ID); err != nil {
-			return a, err
-		}
-		if err := t.addMultisigWallet(ctx, next); err != nil {
-			return a, err
-		}
-		return t.saveMultisig(ctx, watching, a, next)
+		a, err = t.activate(ctx, a, q)
+		return a, booked, err
 	})
+}
+
+// another refuses an adopted account that is another one than was agreed.
+func (t unitTx) another(ctx context.Context, a exchange.MultisigAccount, difference string) (exchange.MultisigAccount, error) {
+	if a.Status == exchange.MultisigOpening {
+		return a, exchange.Errorf(exchange.CodeStateConflict, "The account on the chain is another one than was agreed: %s.", difference)
+	}
+	refused := a
+	refused.Status, refused.StatusDetail = exchange.MultisigRefused, difference
+	return t.saveMultisig(ctx, watching, a, refused)
+}
+
+func (t unitTx) activate(ctx context.Context, a exchange.MultisigAccount, q exchange.MultisigQuorum) (exchange.MultisigAccount, error) {
+	if _, err := t.Exec(ctx, lockOpeningAlone, a.ID); err != nil {
+		return a, err
+	}
+	if err := t.mayOpenAt(ctx, a, q.Block); err != nil {
+		return a, err
+	}
+	next := a
+	next.Status, next.StatusDetail, next.CheckedBlock, next.CheckedAt = exchange.MultisigActive, "", q.Block, t.s.now()
+	if a.Kind == exchange.MultisigTron {
+		next.ControlThreshold = q.ControlThreshold
+	}
+	if err := t.openedBefore(ctx, a.ID); err != nil {
+		return a, err
+	}
+	if err := t.addMultisigWallet(ctx, next); err != nil {
+		return a, err
+	}
+	return t.saveMultisig(ctx, watching, a, next)
+}
+
+const (
+	readOpeningFault = `SELECT coalesce(opening_fault($1, $2), '')`
+	readReached      = `SELECT block_reached($1, $2)`
+)
+
+// mayOpenAt refuses a block for which it is not known that all that moved in the account later will be booked.
+func (t unitTx) mayOpenAt(ctx context.Context, a exchange.MultisigAccount, block uint64) error {
+	var fault string
+	if err := t.Get(ctx, &fault, readOpeningFault, a.ID, blockNumber(block)); err != nil {
+		return err
+	}
+	if fault != "" {
+		return exchange.Errorf(exchange.CodeUnavailable, "The account %s; it is read again at a newer block.", fault)
+	}
+	return t.mustExist(ctx, a.Network, block)
+}
+
+// mustExist refuses a final block that can't exist yet by what the deposit watch has read.
+func (t unitTx) mustExist(ctx context.Context, n exchange.Network, block uint64) error {
+	var reached bool
+	if err := t.Get(ctx, &reached, readReached, n, blockNumber(block)); err != nil {
+		return err
+	}
+	if !reached {
+		return exchange.Errorf(exchange.CodeUnavailable, "The final block %d is far beyond what the deposit watch of %s has read.", block, n)
+	}
+	return nil
+}
+
+// openingBalance books what an account has when it becomes a wallet, as deposits of the house are booked.
+func openingBalance(a exchange.MultisigAccount, balances []money.Amount) (exchange.Posting, error) {
+	var booked exchange.Posting
+	w := exchange.Wallet{ID: a.ID, Network: a.Network, Custody: exchange.Multisig}
+	read := map[money.Asset]money.Amount{}
+	for _, m := range balances {
+		if _, again := read[m.Asset()]; again || m.Sign() < 0 {
+			return booked, exchange.Errorf(exchange.CodeInternal, "the account %s has two balances of %s, or one below zero", a.ID, m.Asset())
+		}
+		read[m.Asset()] = m
+	}
+	var lines []exchange.Line
+	for _, asset := range a.Network.WalletAssets() {
+		m, found := read[asset]
+		switch {
+		case found != w.Moves(asset):
+			return booked, exchange.Errorf(exchange.CodeInternal, "the balance of the account %s in %s is missing, or can't be moved", a.ID, asset)
+		case found && m.Positive():
+			lines = append(lines, exchange.Debit(exchange.Owned(exchange.AccCustody, a.ID, asset), m), exchange.Credit(ownedByHouse(a.ID, asset), m))
+		}
+		delete(read, asset)
+	}
+	if len(read) > 0 {
+		return booked, exchange.Errorf(exchange.CodeInternal, "the account %s has a balance of an asset that %s has not", a.ID, a.Network)
+	}
+	if len(lines) > 0 {
+		booked.Entries = []exchange.Entry{{
+			Key: "multisig_account:" + a.ID.String() + ":opening", Kind: "multisig_account.opening", ObjectType: "multisig_account", ObjectID: a.ID, Lines: lines,
+		}}
+	}
+	return booked, nil
 }
 
 // openedBefore gives up the payment of an account that another transaction opened, for the same owners: anyone may make a Safe.
@@ -203,14 +295,20 @@ func (t unitTx) addMultisigWallet(ctx context.Context, a exchange.MultisigAccoun
 }
 
 // CheckedMultisig stores what the chain says about a wallet of several owners at a final block: whether its owners are those that were agreed.
-// What an older block says changes nothing.
+// The block that it was read at last changes nothing. CodeUnavailable for an older one, whose node is behind, and for one that can't exist yet.
 func (s *Store) CheckedMultisig(ctx context.Context, account uuid.UUID, q exchange.MultisigQuorum) (exchange.MultisigAccount, error) {
 	return s.moveMultisig(ctx, account, func(ctx context.Context, t unitTx, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
 		if a.Status != exchange.MultisigActive && a.Status != exchange.MultisigDiffers {
 			return a, exchange.Errorf(exchange.CodeStateConflict, "An account that is %s is no wallet.", a.Status)
 		}
-		if q.Block <= a.CheckedBlock {
+		switch {
+		case q.Block == a.CheckedBlock:
 			return a, nil
+		case q.Block < a.CheckedBlock:
+			return a, exchange.Errorf(exchange.CodeUnavailable, "The owners were read at block %d, and before at block %d: the node is behind.", q.Block, a.CheckedBlock)
+		}
+		if err := t.mustExist(ctx, a.Network, q.Block); err != nil {
+			return a, err
 		}
 		next := a
 		next.CheckedBlock, next.CheckedAt, next.Status = q.Block, t.s.now(), exchange.MultisigActive

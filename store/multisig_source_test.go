@@ -99,6 +99,9 @@ func (h *shared) refusesPaymentsFrom(t *testing.T, a exchange.MultisigAccount) {
 func (h *shared) refusesObjectsOf(t *testing.T, a exchange.MultisigAccount) {
 	t.Helper()
 	h.every(t, "gives it to a vendor", `UPDATE wallets SET vendor_id = `+quotedID(h.one.UserID)+` WHERE id = `+quotedID(a.ID))
+	for _, change := range []string{`label = 'x'`, `asset = 'USDC'`, `created_by = ` + quotedID(h.two.UserID)} {
+		h.every(t, "changes it: "+change, `UPDATE wallets SET `+change+` WHERE id = `+quotedID(a.ID))
+	}
 	h.every(t, "makes it custodial", `UPDATE wallets SET custody = 'custodial' WHERE id = `+quotedID(a.ID))
 	h.every(t, "makes it hot", `UPDATE wallets SET type = 'hot' WHERE id = `+quotedID(a.ID))
 	h.every(t, "makes it the treasury's", `UPDATE wallets SET purpose = 'treasury' WHERE id = `+quotedID(a.ID))

@@ -36,6 +36,11 @@ func newShared(t *testing.T) *shared {
 		h.gas[n] = storetest.GasWallet(t, h.s, n)
 		storetest.Gas(t, h.s, h.gas[n].ID, money.Must(n.NativeCoin(), "5"))
 	}
+	for _, n := range exchange.Networks() {
+		if _, err := h.chain.StartDeposits(t.Context(), n, blockOf("a", 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return h
 }
 
@@ -158,11 +163,22 @@ func quorumOf(a exchange.MultisigAccount, block uint64) exchange.MultisigQuorum 
 	return q
 }
 
+// holds is what an account has: nothing of each asset that it can move, but for some.
+func holds(n exchange.Network, some ...money.Amount) []money.Amount {
+	w := exchange.Wallet{Network: n, Custody: exchange.Multisig}
+	for _, asset := range n.WalletAssets() {
+		if w.Moves(asset) && !slices.ContainsFunc(some, func(m money.Amount) bool { return m.Asset() == asset }) {
+			some = append(some, money.Zero(asset))
+		}
+	}
+	return some
+}
+
 // active is an adopted account that is a wallet.
 func (h *shared) active(t *testing.T, n exchange.Network, change ...func(*exchange.MultisigRequest)) exchange.MultisigAccount {
 	t.Helper()
 	a := h.agreed(t, h.asks(t, n, append([]func(*exchange.MultisigRequest){existing(t)}, change...)...))
-	a, err := h.chain.ActivateMultisig(t.Context(), a.ID, quorumOf(a, 100), nil)
+	a, err := h.chain.ActivateMultisig(t.Context(), a.ID, quorumOf(a, 100), holds(n))
 	if err != nil || a.Status != exchange.MultisigActive {
 		t.Fatalf("it is %+v, %v", a, err)
 	}
@@ -202,19 +218,23 @@ func TestAnAccountOfSeveralOwnersIsOpened(t *testing.T) {
 		if a.Owners[2].Address != made.Address || p.Purpose != exchange.ForMultisigOpen || p.ToAddress != address || p.WalletID != h.gas[n].ID || !p.Amount.Equal(rentOf(n)) || p.HoldID != uuid.Nil {
 			t.Fatalf("opened by %+v", p)
 		}
-		_, err = h.chain.ActivateMultisig(ctx, a.ID, quorumOf(a, 7), nil)
-		wantFault(t, err, exchange.CodeStateConflict)
 		_, err = h.chain.RefuseMultisig(ctx, a.ID, "x")
 		wantFault(t, err, exchange.CodeStateConflict)
 		tx := h.signs(t, a)
-		if _, err := h.chain.RecordFinal(ctx, tx.ID, true, 9, "nine", money.Must(n.NativeCoin(), "0.001"), ""); err != nil {
+		_, err = h.chain.ActivateMultisig(ctx, a.ID, quorumOf(a, 107), holds(n))
+		wantFault(t, err, exchange.CodeStateConflict)
+		if _, err := h.chain.RecordFinal(ctx, tx.ID, true, 109, "nine", money.Must(n.NativeCoin(), "0.001"), ""); err != nil {
 			t.Fatal(err)
 		}
-		other := quorumOf(a, 9)
+		other := quorumOf(a, 109)
 		other.Threshold = 1
-		_, err = h.chain.ActivateMultisig(ctx, a.ID, other, nil)
+		_, err = h.chain.ActivateMultisig(ctx, a.ID, other, holds(n))
 		wantFault(t, err, exchange.CodeStateConflict)
-		a = twice(t, sameMultisig, func() (exchange.MultisigAccount, error) { return h.chain.ActivateMultisig(ctx, a.ID, quorumOf(a, 9), nil) })
+		_, err = h.chain.ActivateMultisig(ctx, a.ID, quorumOf(a, 108), holds(n)) // before its payment
+		wantFault(t, err, exchange.CodeUnavailable)
+		a = twice(t, sameMultisig, func() (exchange.MultisigAccount, error) {
+			return h.chain.ActivateMultisig(ctx, a.ID, quorumOf(a, 109), holds(n))
+		})
 		w, err := h.api.Wallet(ctx, store.Everything(), a.ID)
 		if err != nil || a.Status != exchange.MultisigActive || w.Purpose != exchange.HouseMultisig || w.Custody != exchange.Multisig || w.Type != exchange.Cold || w.OwnerID != uuid.Nil ||
 			w.Address != address || w.Label != r.Label || w.OwnerType != exchange.OwnerTreasury || w.IsDefault {
@@ -241,7 +261,9 @@ func TestAnAccountOfSeveralOwnersIsAdopted(t *testing.T) {
 	strange := h.agreed(t, h.asks(t, exchange.Ethereum, existing(t)))
 	q := quorumOf(strange, 100)
 	q.Owners[1].Address = placeOf(t)
-	refused := twice(t, sameMultisig, func() (exchange.MultisigAccount, error) { return h.chain.ActivateMultisig(ctx, strange.ID, q, nil) })
+	refused := twice(t, sameMultisig, func() (exchange.MultisigAccount, error) {
+		return h.chain.ActivateMultisig(ctx, strange.ID, q, holds(exchange.Ethereum))
+	})
 	if refused.Status != exchange.MultisigRefused || !strings.Contains(refused.StatusDetail, q.Owners[1].Address) {
 		t.Errorf("it is %+v", refused)
 	}
@@ -263,15 +285,18 @@ func TestAnAccountOfSeveralOwnersIsAdopted(t *testing.T) {
 }
 
 // The owners of a wallet are read again and again. When they are others, it differs until they are the agreed ones again; an older block than
-// the last one says nothing.
+// the last one says nothing, nor one that can't exist yet.
 func TestOwnersOfAWalletAreReadAgain(t *testing.T) {
 	t.Parallel()
 	h := newShared(t)
 	a := h.active(t, exchange.Ethereum)
-	read := func(block uint64, threshold int) exchange.MultisigAccount {
+	tries := func(block uint64, threshold int) (exchange.MultisigAccount, error) {
 		q := quorumOf(a, block)
 		q.Threshold = threshold
-		out, err := h.chain.CheckedMultisig(t.Context(), a.ID, q)
+		return h.chain.CheckedMultisig(t.Context(), a.ID, q)
+	}
+	read := func(block uint64, threshold int) exchange.MultisigAccount {
+		out, err := tries(block, threshold)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,7 +311,7 @@ func TestOwnersOfAWalletAreReadAgain(t *testing.T) {
 		{100, 1, exchange.MultisigActive, 100},
 		{101, 2, exchange.MultisigActive, 101},
 		{102, 1, exchange.MultisigDiffers, 102},
-		{101, 2, exchange.MultisigDiffers, 102},
+		{102, 2, exchange.MultisigDiffers, 102},
 		{103, 3, exchange.MultisigDiffers, 103},
 		{104, 2, exchange.MultisigActive, 104},
 	} {
@@ -296,6 +321,10 @@ func TestOwnersOfAWalletAreReadAgain(t *testing.T) {
 	}
 	if got := eventsOf(t, h.s, a.ID); !slices.Equal(got[3:], []string{"multisig_account.differs", "multisig_account.differs", "multisig_account.active"}) {
 		t.Errorf("events: %v", got)
+	}
+	for _, block := range []uint64{103, 2000, 1 << 60} {
+		_, err := tries(block, 1)
+		wantFault(t, err, exchange.CodeUnavailable)
 	}
 	read(105, 1)
 	other := h.agreed(t, h.asks(t, exchange.Ethereum, existing(t)))
@@ -422,9 +451,6 @@ func TestMoneyOfSeveralOwnersIsTheHouses(t *testing.T) {
 	t.Parallel()
 	h := newShared(t)
 	ctx := t.Context()
-	if _, err := h.chain.StartDeposits(ctx, exchange.Tron, blockOf("a", 100)); err != nil {
-		t.Fatal(err)
-	}
 	a := h.active(t, exchange.Tron, func(r *exchange.MultisigRequest) { r.Address = spellings[0].tron })
 	finalBlock(t, h.chain, scanOf(blockOf("a", 101), moveOf("in", stranger, a.Address, usdt("30")), moveOf("coin", stranger, a.Address, trx("4"))))
 	wantDeposit(t, h.s, "in", exchange.DepositHouse, exchange.DepositFinal)
@@ -445,9 +471,6 @@ func TestMoneyOfSeveralOwnersIsTheHouses(t *testing.T) {
 		if r.Asset == money.USDT && (!r.Owed.IsZero() || !r.Equity.Equal(usdt("30")) || !r.Custody.Equal(usdt("30"))) {
 			t.Errorf("the reserves are %+v", r)
 		}
-	}
-	if _, err := h.chain.StartDeposits(ctx, exchange.Ethereum, blockOf("a", 100)); err != nil {
-		t.Fatal(err)
 	}
 	finalBlock(t, h.chain, exchange.BlockScan{Network: exchange.Ethereum, Block: blockOf("a", 101), Movements: []exchange.ChainMovement{moveOf("lost", "stranger", spellings[0].ethereum, usdt("5"))}})
 	if _, n, err := h.api.ListWallets(ctx, store.Everything(), store.WalletFilter{Purpose: exchange.HouseCounterpart}, onePage); err != nil || n != 0 {

@@ -142,7 +142,7 @@ func (s *Store) WalletsAfter(ctx context.Context, n exchange.Network, after uuid
 
 // The ledger's values of a wallet at a block, from one snapshot:
 //
-//   - booked: the entries, and separately those for later blocks (later), by the block of their movement or transaction
+//   - booked: the entries, and separately those for later blocks (later), by the block of their movement, transaction or opening balance
 //     (for the part of found gas that a deposit explains, by the block of the fee where it was found); entries without
 //     a block count in any;
 //   - moving: what our payments moved by then without being booked yet: their transaction is alive in our rows, and the
@@ -166,6 +166,10 @@ WITH asked AS (
     SELECT acc.id, f.block, -g.amount FROM gas_found f JOIN gas_nettings g ON g.attempt_id = f.attempt_id
         JOIN ledger_accounts acc ON acc.code = 'custody:' || f.wallet_id || ':' || f.asset
         WHERE f.asset = $6 AND f.block > $5
+    UNION ALL
+    SELECT l.account_id, a.opened_block, l.amount FROM multisig_accounts a
+        JOIN ledger_keys e ON e.key = 'multisig_account:' || a.id || ':opening' JOIN ledger_lines l ON l.entry_id = e.entry_id
+        WHERE a.network = $1 AND a.opened_block > $5
 ), alive AS MATERIALIZED (
     SELECT t.tx_id, t.fee_limit, p.id, p.asset, p.amount, p.from_address, p.to_address, coalesce(p.fee_wallet_id, p.wallet_id) AS payer
         FROM chain_attempts t JOIN chain_payments p ON p.id = t.payment_id

@@ -20,12 +20,13 @@ import (
 
 const carriesWithdrawal = `SELECT EXISTS (SELECT FROM otc_withdrawals WHERE transfer_intent_id = $1)`
 
-// transferRelease is what a transfer releases that an intent asks for.
-func (t unitTx) transferRelease(ctx context.Context, f exchange.Transfer, intent uuid.UUID) (exchange.Release, error) {
+// transferRelease is what a transfer releases that an intent asks for. An account of several owners is outside, as far as the rule is concerned:
+// others control it together with us.
+func (t unitTx) transferRelease(ctx context.Context, f exchange.Transfer, shared bool, intent uuid.UUID) (exchange.Release, error) {
 	owner, recipient := cmp.Or(f.VendorID, f.SenderID), cmp.Or(f.RecipientVendorID, f.RecipientID)
 	r := exchange.Release{
 		Purpose: exchange.ReleaseTransfer, ObjectID: f.ID, House: owner == uuid.Nil, OwnerID: owner, Source: f.WalletID.String(), RequesterID: f.RequestedBy,
-		Inside: f.Kind == exchange.InternalTransfer, Value: f.Value, OpenedAt: f.CreatedAt,
+		Inside: f.Kind == exchange.InternalTransfer && !shared, Value: f.Value, OpenedAt: f.CreatedAt,
 	}
 	switch {
 	case !r.Inside:

@@ -70,19 +70,21 @@ func (s *Store) ListReconciliationItems(ctx context.Context, runID uuid.UUID, p 
 // Liabilities to others, the house's own equity and the assets behind both, by asset and in one snapshot. The house's own are the
 // coins of its treasury, gas and shared wallets, its shillings as a merchant, kept crypto that is still on its way to the treasury, and
 // what it put in and earned, less what it spent. What a swap collected into the treasury is owed to its owner until the second
-// leg, or the refund, is final. By the ledger alone, liabilities and equity together are custody and float.
+// leg, or the refund, is final. What lies in an account whose owners are others than were agreed is left out: it may not be ours any more. By the
+// ledger alone, liabilities and equity together are custody and float.
 const sumAccounts = `
 WITH kept AS (SELECT h.account_id, sum(h.amount) AS amount FROM holds h WHERE h.status = 'held' AND h.key LIKE 'exception:%:crypto' GROUP BY h.account_id),
 swapped AS (SELECT h.account_id, sum(h.amount) AS amount FROM swaps s JOIN holds h ON h.id = s.return_hold_id AND h.status = 'held'
     WHERE s.status NOT IN ('completed', 'refunded', 'cancelled', 'expired', 'failed') AND coalesce(s.owner_id, s.vendor_id) IS NOT NULL GROUP BY h.account_id),
 accounts AS (
     SELECT a.asset, a.kind, a.posted, a.debit_normal, coalesce(k.amount, 0) AS kept, coalesce(b.amount, 0) AS swapped,
-        a.kind = ANY ($1) AS liability, w.id IS NOT NULL OR a.owner_id IS NOT DISTINCT FROM $3 AS house
+        CASE WHEN d.id IS NOT NULL THEN a.posted ELSE 0 END AS lost, a.kind = ANY ($1) AS liability, w.id IS NOT NULL OR a.owner_id IS NOT DISTINCT FROM $3 AS house
     FROM ledger_accounts a LEFT JOIN wallets w ON w.id = a.owner_id AND a.kind = 'wallet_balance' AND w.purpose IN ('treasury', 'gas', 'multisig')
+        LEFT JOIN multisig_accounts d ON d.id = a.owner_id AND a.kind = 'custody' AND d.status = 'differs'
         LEFT JOIN kept k ON k.account_id = a.id AND a.kind = 'wallet_balance' LEFT JOIN swapped b ON b.account_id = a.id)
 SELECT asset, coalesce(sum(CASE WHEN house THEN swapped ELSE posted - kept END) FILTER (WHERE liability), 0) AS owed,
-    coalesce(sum(CASE WHEN liability AND NOT house THEN kept WHEN debit_normal THEN -posted ELSE posted - swapped END) FILTER (WHERE kind <> 'custody' AND kind <> ALL ($2)), 0) AS equity,
-    coalesce(sum(posted) FILTER (WHERE kind = ANY ($2)), 0) AS float, coalesce(sum(posted) FILTER (WHERE kind = 'custody'), 0) AS custody
+    coalesce(sum(CASE WHEN liability AND NOT house THEN kept WHEN debit_normal THEN -posted ELSE posted - swapped END) FILTER (WHERE kind <> 'custody' AND kind <> ALL ($2)), 0) - sum(lost) AS equity,
+    coalesce(sum(posted) FILTER (WHERE kind = ANY ($2)), 0) AS float, coalesce(sum(posted) FILTER (WHERE kind = 'custody'), 0) - sum(lost) AS custody
 FROM accounts GROUP BY asset`
 
 // The last completed run of each watched network, with its results; null columns where there is none.

@@ -107,6 +107,7 @@ multisig_accounts           ri    ru     r     ru     rl      -         -
 multisig_owners             ri    r      r     r      ru      -         -
 multisig_owner_keys         -     -      -     -      ri      -         -
 multisig_rules              ri    r      r     r      r       -         -
+multisig_moves              r     r      r     ri     r       -         -
 offers                      riu   ru     ru    ru     rl      -         -
 order_kinds                 r     r      r     r      r       -         -
 orders                      ru    riu    ru    ru     ru      r         -

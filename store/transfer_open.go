@@ -67,10 +67,14 @@ func (t unitTx) openTransfer(ctx context.Context, asked exchange.Intent, r excha
 	if err := t.insertTransfer(ctx, f, asked.ID); err != nil {
 		return f, none, err
 	}
-	if err := t.countTransfer(ctx, f, asker.Role); err != nil {
+	shared, err := t.toShared(ctx, f)
+	if err != nil {
 		return f, none, err
 	}
-	leaves, err := t.transferRelease(ctx, f, asked.ID)
+	if err := t.countTransfer(ctx, f, shared, asker.Role); err != nil {
+		return f, none, err
+	}
+	leaves, err := t.transferRelease(ctx, f, shared, asked.ID)
 	if err != nil {
 		return f, none, err
 	}
@@ -112,9 +116,19 @@ func (t unitTx) underTransfers(ctx context.Context, f exchange.Transfer, role ex
 	return nil
 }
 
-// countTransfer counts a transfer against the limits. Transfers between a user's own wallets don't count.
-func (t unitTx) countTransfer(ctx context.Context, f exchange.Transfer, role exchange.Role) error {
-	if f.Kind == exchange.InternalTransfer && f.SenderID == f.RecipientID {
+const isShared = `SELECT EXISTS (SELECT FROM wallets WHERE id = $1 AND purpose = 'multisig')`
+
+// toShared reports whether a transfer goes to an account of several owners.
+func (t unitTx) toShared(ctx context.Context, f exchange.Transfer) (shared bool, err error) {
+	if f.Kind == exchange.InternalTransfer && f.RecipientID == uuid.Nil {
+		err = t.Get(ctx, &shared, isShared, f.ToWalletID)
+	}
+	return shared, err
+}
+
+// countTransfer counts a transfer against the limits. Transfers between wallets that a user has alone don't count.
+func (t unitTx) countTransfer(ctx context.Context, f exchange.Transfer, shared bool, role exchange.Role) error {
+	if f.Kind == exchange.InternalTransfer && f.SenderID == f.RecipientID && !shared {
 		return nil
 	}
 	return t.useLimit(ctx, limitUse{userID: f.RequestedBy, role: role, objectType: "transfer", objectID: f.ID, value: f.Value})
@@ -218,6 +232,12 @@ func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r excha
 	}
 	if err := require(to.ID != f.WalletID, pointer, "own_wallet", "must not be the wallet that pays"); err != nil {
 		return err
+	}
+	if to.Purpose == exchange.HouseMultisig {
+		differs := exchange.FieldError{Pointer: pointer, Code: "owners_differ", Message: "must not be a wallet whose owners on the chain are others than were agreed"}
+		if err := t.requireRow(ctx, isActiveMultisig, true, differs, to.ID); err != nil {
+			return err
+		}
 	}
 	f.Kind, f.ToWalletID, f.ToAddress = exchange.InternalTransfer, to.ID, to.Address
 	f.RecipientID, f.RecipientVendorID = to.OwnerID, to.VendorID

@@ -110,11 +110,14 @@ SELECT a.officer_id FROM approvals a JOIN users u ON u.id = a.officer_id AND u.i
 WHERE a.action = 'approve' AND (a.object_type = 'transfer' AND a.object_id = $1 OR a.object_type = 'otc_withdrawal' AND a.object_id = (SELECT w.id FROM transfers f
     JOIN otc_withdrawals w ON w.transfer_intent_id = f.intent_id WHERE f.id = $1)) ORDER BY a.created_at, a.id`
 
-// A deactivated account, or one that acts for a deactivated merchant, no longer controls money.
-const someoneGone = `SELECT EXISTS (SELECT FROM users WHERE id IN ($1, $2) AND NOT is_active)`
+// A deactivated account, or one that acts for a deactivated merchant, no longer controls money. An account whose owners on the chain are others
+// than were agreed gets none.
+const queueFacts = `
+SELECT EXISTS (SELECT FROM users WHERE id IN ($1, $2) AND NOT is_active) AS gone,
+    EXISTS (SELECT FROM multisig_accounts WHERE network = $3 AND address = $4 AND status = 'differs') AS differs`
 
 // queueTransfer writes the approved payment of a transfer. Days may have passed since the request: the transfer is
-// blocked if its address is now on the deny list, and cancelled if its requester or the requester's merchant is now
+// blocked if its address is now on the deny list, or an account whose owners are others now than were agreed, and cancelled if its requester or the requester's merchant is now
 // deactivated.
 func (t unitTx) queueTransfer(ctx context.Context, by exchange.Principal, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 	var none exchange.Posting
@@ -132,11 +135,15 @@ func (t unitTx) queueTransfer(ctx context.Context, by exchange.Principal, f exch
 		f, err := t.moveTransfer(ctx, flow, f, exchange.TransferBlocked, exchange.DetailHeld)
 		return f, none, err
 	}
-	var gone bool
-	if err := t.Get(ctx, &gone, someoneGone, f.RequestedBy, nullID(f.VendorID)); err != nil {
+	var now struct{ Gone, Differs bool }
+	if err := t.Get(ctx, &now, queueFacts, f.RequestedBy, nullID(f.VendorID), f.Network, f.ToAddress); err != nil {
 		return f, none, err
 	}
-	if gone {
+	if now.Differs {
+		f, err := t.moveTransfer(ctx, flow, f, exchange.TransferBlocked, exchange.DetailHeld)
+		return f, none, err
+	}
+	if now.Gone {
 		return t.endTransfer(ctx, f, exchange.TransferCancelled, exchange.DetailInactive, flow)
 	}
 	f, err := t.payTransfer(ctx, by, f)

@@ -30,6 +30,8 @@ CREATE TABLE multisig_accounts (
     status_detail     text        NOT NULL DEFAULT '' CHECK (char_length(status_detail) <= 300),
     checked_block     bigint      CHECK (checked_block > 0), -- the final block at which its owners were read last
     checked_at        timestamptz,
+    watched_from      bigint,     -- the final block of the deposit watch when the address was stored; what moves above it is noted (multisig_moves)
+    opened_block      bigint      CHECK (opened_block > 0), -- the final block of the opening balance; the deposit watch books what moves above it
     created_at        timestamptz NOT NULL,
     updated_at        timestamptz NOT NULL,
     version           bigint      NOT NULL DEFAULT 1,
@@ -38,7 +40,8 @@ CREATE TABLE multisig_accounts (
     CONSTRAINT multisig_accounts_control CHECK (control_threshold IS NULL OR kind = 'tron'),
     CONSTRAINT multisig_accounts_place CHECK (adopted AND custody = 'self' OR NOT adopted AND kind <> 'tron'),
     CONSTRAINT multisig_accounts_address CHECK (address IS NOT NULL OR NOT adopted AND status IN ('preparing', 'refused')),
-    CONSTRAINT multisig_accounts_checked CHECK ((checked_block IS NULL) = (checked_at IS NULL) AND (checked_block IS NOT NULL OR status NOT IN ('active', 'differs')))
+    CONSTRAINT multisig_accounts_checked CHECK ((checked_block IS NULL) = (checked_at IS NULL) AND (checked_block IS NOT NULL OR status NOT IN ('active', 'differs'))),
+    CONSTRAINT multisig_accounts_opened CHECK ((opened_block IS NOT NULL) = (status IN ('active', 'differs')))
 );
 CREATE UNIQUE INDEX multisig_accounts_address_key ON multisig_accounts (network, address) WHERE status <> 'refused';
 CREATE INDEX multisig_accounts_list_idx ON multisig_accounts (created_at DESC, id DESC);
@@ -46,7 +49,7 @@ CREATE INDEX multisig_accounts_merchant_idx ON multisig_accounts (merchant_id) W
 CALL moves_by('multisig_accounts', 'multisig_account');
 CALL never_removed('multisig_accounts');
 CALL same_columns('multisig_accounts', 'id, change_id, requested_by, network, kind, custody, name, label, asset, merchant_id, adopted, threshold, policy_version, approvals, created_at');
-CALL set_once('multisig_accounts', 'address, control_threshold');
+CALL set_once('multisig_accounts', 'address, control_threshold, watched_from, opened_block');
 CALL only_grow('multisig_accounts', 'checked_block');
 CREATE TRIGGER multisig_accounts_agreed BEFORE INSERT ON multisig_accounts FOR EACH ROW EXECUTE FUNCTION check_multisig_account();
 CREATE TRIGGER multisig_accounts_steps BEFORE UPDATE ON multisig_accounts FOR EACH ROW EXECUTE FUNCTION check_multisig_step();
@@ -71,7 +74,7 @@ CALL never_removed('multisig_owners');
 CALL same_columns('multisig_owners', 'account_id, n, user_id, weight, label, held');
 CALL set_once('multisig_owners', 'address');
 CREATE CONSTRAINT TRIGGER multisig_owners_terms AFTER INSERT ON multisig_owners DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_multisig_terms();
-CREATE TRIGGER multisig_owners_address BEFORE UPDATE ON multisig_owners FOR EACH ROW EXECUTE FUNCTION check_owner_address();
+CREATE TRIGGER multisig_owners_address BEFORE INSERT OR UPDATE ON multisig_owners FOR EACH ROW EXECUTE FUNCTION check_owner_address();
 
 -- The keys of owners that our key store holds. As those of wallets, they keep their earlier seals.
 CREATE TABLE multisig_owner_keys (
@@ -100,6 +103,14 @@ CREATE TABLE multisig_rules (
 CALL append_only('multisig_rules');
 CREATE CONSTRAINT TRIGGER multisig_rules_terms AFTER INSERT ON multisig_rules DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_multisig_terms();
 
+-- The final blocks in which something moved into or out of an account before it was a wallet. Its opening balance is read at none before them.
+CREATE TABLE multisig_moves (
+    account_id uuid   NOT NULL REFERENCES multisig_accounts (id),
+    block      bigint NOT NULL CHECK (block >= 0),
+    PRIMARY KEY (account_id, block)
+);
+CALL append_only('multisig_moves');
+
 INSERT INTO state_transitions (machine, from_state, to_state) VALUES
     ('multisig_account', '', 'preparing'), ('multisig_account', 'preparing', 'opening'), ('multisig_account', 'preparing', 'active'),
     ('multisig_account', 'preparing', 'refused'), ('multisig_account', 'opening', 'active'), ('multisig_account', 'opening', 'refused'),
@@ -111,6 +122,9 @@ ALTER TABLE wallets ADD CONSTRAINT wallets_purpose_check CHECK (purpose IN ('', 
 ALTER TABLE wallets ADD CONSTRAINT wallets_multisig CHECK ((purpose = 'multisig') = (custody = 'multisig')
     AND (purpose <> 'multisig' OR type = 'cold' AND owner_type = 'treasury' AND intent_id IS NULL AND NOT is_default));
 CREATE CONSTRAINT TRIGGER wallets_multisig_end AFTER INSERT ON wallets DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.purpose = 'multisig') EXECUTE FUNCTION check_multisig_end();
+CALL refuse_when('wallets', '_multisig_same', 'UPDATE', 'OLD.purpose = ''multisig'' AND (OLD.asset, OLD.label, OLD.created_by) IS DISTINCT FROM (NEW.asset, NEW.label, NEW.created_by)');
+-- Each movement is in its opening balance or booked by the watch, never both.
+CREATE TRIGGER chain_deposits_opened BEFORE INSERT OR UPDATE ON chain_deposits FOR EACH ROW WHEN (NEW.status = 'final' AND NEW.kind IN ('house', 'own')) EXECUTE FUNCTION refuse_opened_deposit();
 -- Reconciliation reads all wallets of a network in order.
 DROP INDEX wallets_network_idx;
 CREATE INDEX wallets_network_idx ON wallets (network, id);
@@ -130,3 +144,7 @@ CALL same_columns('chain_payments',
 CREATE TRIGGER chain_payments_multisig BEFORE INSERT ON chain_payments FOR EACH ROW WHEN (NEW.purpose = 'multisig_open') EXECUTE FUNCTION check_multisig_payment();
 CREATE TRIGGER chain_payments_multisig_signed BEFORE UPDATE ON chain_payments FOR EACH ROW
     WHEN (NEW.purpose = 'multisig_open' AND OLD.status = 'approved' AND NEW.status = 'signed') EXECUTE FUNCTION check_multisig_payment();
+
+-- Nothing of ours goes to an account whose owners are others than were agreed.
+CREATE TRIGGER chain_payments_owners BEFORE INSERT ON chain_payments FOR EACH ROW EXECUTE FUNCTION refuse_other_owners();
+CREATE TRIGGER chain_payments_owners_signed BEFORE UPDATE ON chain_payments FOR EACH ROW WHEN (OLD.status = 'approved' AND NEW.status = 'signed') EXECUTE FUNCTION refuse_other_owners();

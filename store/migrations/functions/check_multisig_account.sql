@@ -7,8 +7,9 @@ BEGIN
             = (NEW.id::text, NEW.network::text, NEW.kind, NEW.custody, NEW.name, NEW.label, NEW.asset::text)
         AND (c.change ->> 'merchant_id', c.change ->> 'address') IS NOT DISTINCT FROM (NEW.merchant_id::text, NEW.address)
         AND ((c.change ->> 'quorum')::int, (c.change -> 'policy' ->> 'approvals')::int) = (NEW.threshold, NEW.approvals);
-    IF NOT FOUND OR NEW.adopted <> (NEW.address IS NOT NULL) OR NEW.policy_version <> 1 OR num_nonnulls(NEW.control_threshold, NEW.checked_block) > 0 THEN
+    IF NOT FOUND OR NEW.adopted <> (NEW.address IS NOT NULL) OR NEW.policy_version <> 1 OR num_nonnulls(NEW.control_threshold, NEW.checked_block, NEW.opened_block) > 0 THEN
         RAISE EXCEPTION 'no second officer confirmed account % of several owners', NEW.id USING ERRCODE = 'KV006';
     END IF;
+    NEW.watched_from := CASE WHEN NEW.adopted THEN watched_block(NEW.network) END;
     RETURN NEW;
 END $$;

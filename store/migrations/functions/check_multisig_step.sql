@@ -1,12 +1,23 @@
 -- An account moves on when there is reason to. The flows open one when each owner has an address, and give it up when its payment is; the chain
 -- worker, which reads the final chain, alone says whether it is what was agreed. Another transaction than ours may have opened it, for the
--- same owners; our payment is cancelled then. Every change is a step, or what a newer block says.
+-- same owners; our payment is cancelled then. Every change is a step, or what a newer block says. What an account has at the block at which it
+-- becomes a wallet is its opening balance.
 CREATE OR REPLACE FUNCTION check_multisig_step() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     payment text := (SELECT p.status FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = NEW.id);
     fault   text;
 BEGIN
+    IF OLD.status = 'preparing' AND NEW.status = 'opening' THEN
+        NEW.watched_from := watched_block(NEW.network);
+    ELSIF OLD.opened_block IS NULL AND NEW.status = 'active' THEN
+        PERFORM watched_block(NEW.network);
+        NEW.opened_block := NEW.checked_block;
+        fault := opening_fault(NEW.id, NEW.opened_block);
+    END IF;
     fault := CASE
+        WHEN fault IS NOT NULL THEN fault
+        WHEN NEW.checked_block IS DISTINCT FROM OLD.checked_block AND NEW.status NOT IN ('active', 'differs') THEN 'is judged by a block and does not become a wallet'
+        WHEN NEW.checked_block IS DISTINCT FROM OLD.checked_block AND NOT block_reached(NEW.network, NEW.checked_block) THEN 'is judged by a block that can not exist yet'
         WHEN OLD.status = NEW.status AND NOT coalesce(NEW.checked_block > OLD.checked_block, false) THEN 'changes without a reason'
         WHEN NEW.status IN ('active', 'differs') AND NOT coalesce(NEW.checked_block > coalesce(OLD.checked_block, 0), false) THEN 'is judged by no newer block'
         WHEN NEW.address IS DISTINCT FROM OLD.address AND NEW.status <> 'opening' THEN 'gets an address without being opened'

@@ -35,7 +35,7 @@ BEGIN
                 w.requested_by, w.value, '', i.id IS NOT NULL,
                 CASE WHEN i.id IS NULL THEN d.recipient ELSE 'user:' || coalesce(i.vendor_id, i.owner_id) END
             INTO r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.inside, r.recipient
-            FROM otc_withdrawals w JOIN otc_destinations d ON d.id = w.destination_id LEFT JOIN wallets i ON i.network = d.network AND i.address = d.address
+            FROM otc_withdrawals w JOIN otc_destinations d ON d.id = w.destination_id LEFT JOIN wallets i ON i.network = d.network AND i.address = d.address AND i.owner_id IS NOT NULL
             WHERE w.id = object;
         RETURN r;
     END IF;
