@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -105,8 +106,13 @@ func (e *env) multisig(merchant uuid.UUID) exchange.MultisigAccount {
 func (e *env) activeMultisig(merchant uuid.UUID) exchange.MultisigAccount {
 	e.t.Helper()
 	a := e.multisig(merchant)
-	quorum := exchange.MultisigQuorum{Address: a.Address, Owners: a.Owners, Threshold: a.Threshold, ControlThreshold: a.Threshold, Block: 70, BlockID: "block-70"}
-	a, err := e.store.ActivateMultisig(e.t.Context(), a.ID, quorum, []money.Amount{money.Zero(money.TRX), money.Zero(money.USDT), money.Zero(money.USDC)})
+	watched, err := e.store.StartDeposits(e.t.Context(), exchange.Tron, exchange.ChainBlock{Number: 70, ID: "block-70", Time: time.Now().UTC()})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	at := watched.Final
+	quorum := exchange.MultisigQuorum{Address: a.Address, Owners: a.Owners, Threshold: a.Threshold, ControlThreshold: a.Threshold, Block: at.Number, BlockID: at.ID}
+	a, err = e.store.ActivateMultisig(e.t.Context(), a.ID, quorum, []money.Amount{money.Zero(money.TRX), money.Zero(money.USDT), money.Zero(money.USDC)})
 	if err != nil {
 		e.t.Fatal(err)
 	}

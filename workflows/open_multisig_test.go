@@ -74,7 +74,7 @@ func newCouncil(t testing.TB, n exchange.Network, address string) *councilHarnes
 func (c *council) Network() exchange.Network { return c.w.request.Network }
 
 func (c *council) Head(context.Context) (chain.Head, error) {
-	return chain.Head{Final: chain.Block{Number: 100, ID: "final"}}, nil
+	return chain.Head{Final: chain.Block{Number: 1000, ID: "final"}}, nil
 }
 
 // Quorum is the agreed one, as soon as the account is there.
@@ -83,7 +83,7 @@ func (c *council) Quorum(ctx context.Context, address string) (chain.Quorum, err
 	if err != nil {
 		return chain.Quorum{}, err
 	}
-	q := chain.Quorum{Threshold: uint32(a.Threshold), Head: chain.Head{Final: chain.Block{Number: 100, ID: "final"}}}
+	q := chain.Quorum{Threshold: uint32(a.Threshold), Head: chain.Head{Final: chain.Block{Number: 1000, ID: "final"}}}
 	for _, o := range a.Owners {
 		q.Owners = append(q.Owners, chain.Owner{Address: o.Address, Weight: uint32(o.Weight)})
 	}
@@ -105,7 +105,7 @@ func (c *council) Supports(money.Asset) error { return nil }
 func (c *council) Balances(_ context.Context, of []chain.Holding) ([]chain.Balance, error) {
 	var all []chain.Balance
 	for _, h := range of {
-		all = append(all, chain.Balance{Amount: money.Zero(h.Asset), At: chain.Block{Number: 100, ID: "final"}})
+		all = append(all, chain.Balance{Amount: money.Zero(h.Asset), At: chain.Block{Number: 1000, ID: "final"}})
 	}
 	return all, nil
 }

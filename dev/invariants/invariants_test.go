@@ -270,6 +270,9 @@ func (d desk) shares(t *testing.T, ours bool) uuid.UUID {
 	ctx, id := t.Context(), storetest.NewID(t)
 	gas := storetest.GasWallet(t, d.s, exchange.Solana)
 	storetest.Gas(t, d.s, gas.ID, money.Must(money.SOL, "1"))
+	if _, err := d.s.StartDeposits(ctx, exchange.Solana, exchange.ChainBlock{Number: 8, ID: "eight", Time: time.Now().UTC()}); err != nil {
+		t.Fatal(err)
+	}
 	place := func() string { return "Shared-" + storetest.NewID(t).String() }
 	must := func(err error) {
 		t.Helper()
