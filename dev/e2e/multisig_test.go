@@ -136,7 +136,7 @@ func (w *harness) isShared(t *testing.T, o *outsiders, s shared) {
 		t.Errorf("%d of %v control %s, not %d of %v", q.Threshold, got, s.Address, s.Threshold, want)
 	}
 	var read struct{ Custody, Address string }
-	if err := w.operator(t).Get(t.Context(), "/api/v1/auth/wallets/"+s.ID.String(), &read); err != nil || read.Custody != "multisig" || read.Address != s.Address {
+	if err := w.operator(t).Get(t.Context(), "/api/v1/auth/wallet/id/"+s.ID.String(), &read); err != nil || read.Custody != "multisig" || read.Address != s.Address {
 		t.Errorf("the wallet is %+v: %v", read, err)
 	}
 	wallet, err := w.store.Wallet(t.Context(), store.Everything(), s.ID)
@@ -261,10 +261,10 @@ func (w *harness) compared(t *testing.T, id uuid.UUID, status exchange.MultisigS
 	return s
 }
 
-// failsToOpen asks for a Safe whose opening fails on the chain, so that its flow is parked.
+// failsToOpen asks for an account on Solana whose opening fails on the chain, so that its flow is parked.
 func (w *harness) failsToOpen(t *testing.T) shared {
 	t.Helper()
-	n := w.ethereum()
+	n := w.solana()
 	people := w.outsidersOn(t, n).people(t, 2)
 	waits := w.asksForShared(t, n.Network, exchange.MultisigSelf, "", 2, owner(people[0]), w.officerOwner(t, demo.TreasuryEmail), owner(people[1]))
 	post(t, n, "/faults", map[string]any{"fail_next": 1})
@@ -272,6 +272,10 @@ func (w *harness) failsToOpen(t *testing.T) shared {
 	w.parkedWith(t, workflows.OpenMultisigID(id), workflows.ReasonPayoutFailed)
 	post(t, n, "/reset", nil)
 	return w.sharedIs(t, id, exchange.MultisigOpening)
+}
+
+func (w *harness) solana() demo.Node {
+	return demo.Node{Network: exchange.Solana, Control: "http://" + w.stack.Addresses.SolanaControl}
 }
 
 // operates sends an operator's command about an account.
@@ -288,9 +292,14 @@ func ofShared(id uuid.UUID, verb string) string { return multisigPath + "/" + id
 // our payment is given up.
 func TestMultisigOpenedBefore(t *testing.T) {
 	w := open(t)
-	heal(t, w.ethereum())
-	s := w.failsToOpen(t)
-	o := w.outsidersOn(t, w.ethereum())
+	n := w.ethereum()
+	heal(t, n)
+	o := w.outsidersOn(t, n)
+	people, stranger := o.people(t, 1), o.person(t, "1")
+	waits := w.asksForShared(t, n.Network, exchange.MultisigSelf, "", 2, owner(people[0]), w.officerOwner(t, demo.TreasuryEmail))
+	post(t, n, "/pause", nil)
+	id := w.agreesToShared(t, waits)
+	s := w.offeredToOpen(t, id)
 	q := chain.OwnersChange{Threshold: 2}
 	for _, one := range s.Owners {
 		q.Owners = append(q.Owners, chain.Owner{Address: one.Address, Weight: 1})
@@ -298,13 +307,36 @@ func TestMultisigOpenedBefore(t *testing.T) {
 	if s.Address != "" {
 		t.Errorf("the address %s is shown before it is a wallet", s.Address)
 	}
-	address := o.opens(t, s.ID.String(), q)
-	w.operates(t.Context(), t, s.ID, "retry")
-	if s = w.sharedIs(t, s.ID, exchange.MultisigActive); s.Address != address {
-		t.Errorf("the wallet is %s, and a stranger opened %s", s.Address, address)
+	signed, err := o.opening(t, stranger, id.String(), q, true)
+	if err == nil {
+		_, err = o.Broadcast(t.Context(), signed.Raw)
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	post(t, n, "/resume", nil)
+	o.sends(t, signed, nil)
+	s = w.sharedIs(t, id, exchange.MultisigActive)
 	w.isShared(t, o, s)
 	w.openedOnce(t, s, 0)
 	w.invariants(t)
 	w.booksAgree(t)
+}
+
+// offeredToOpen waits until the transaction that opens an account was sent to a node.
+func (w *harness) offeredToOpen(t *testing.T, id uuid.UUID) shared {
+	t.Helper()
+	eventually(t, "the account's opening is broadcast", func() error {
+		var status string
+		err := w.db.QueryRowContext(t.Context(), `SELECT status FROM chain_payments WHERE purpose = 'multisig_open' AND object_id = $1`, id).Scan(&status)
+		if err == nil && status != string(exchange.ChainBroadcast) {
+			err = fmt.Errorf("it is %s", status)
+		}
+		return err
+	})
+	s, err := w.readShared(t, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

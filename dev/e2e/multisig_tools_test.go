@@ -104,9 +104,17 @@ func (o *outsiders) person(t *testing.T, coins string) outsider {
 		t.Fatal(err)
 	}
 	if coins != "" {
-		if err := o.node.Fund(t.Context(), p.address, money.Must(o.Network().NativeCoin(), coins)); err != nil {
+		m := money.Must(o.Network().NativeCoin(), coins)
+		if err := o.node.Fund(t.Context(), p.address, m); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, p.address+" has its coins", func() error {
+			b, err := o.Balance(t.Context(), p.address, m.Asset())
+			if err == nil && b.Amount.Cmp(m) < 0 {
+				err = fmt.Errorf("it has %s", b.Amount)
+			}
+			return err
+		})
 	}
 	return p
 }
@@ -159,22 +167,33 @@ func (o *outsiders) opens(t *testing.T, seed string, q chain.OwnersChange) strin
 		}, outsider{}, own)
 		return own.address
 	}
-	opener, payer := o.Multisig.(chain.Opener), o.person(t, "1")
+	signed, err := o.opening(t, o.person(t, "1"), seed, q, false)
+	o.sends(t, signed, err)
+	return signed.Transfer.To
+}
+
+// opening signs a transaction that opens an account; one in haste offers more than others.
+func (o *outsiders) opening(t *testing.T, payer outsider, seed string, q chain.OwnersChange, haste bool) (chain.Signed, error) {
+	t.Helper()
+	opener := o.Multisig.(chain.Opener)
 	address, err := opener.MultisigAccount(payer.address, seed, q)
 	if err != nil {
-		t.Fatal(err)
+		return chain.Signed{}, err
 	}
 	rent, err := opener.MultisigRent(t.Context())
 	if err != nil {
-		t.Fatal(err)
+		return chain.Signed{}, err
 	}
-	var signed chain.Signed
-	u, err := o.Prepare(t.Context(), chain.Draft{Transfer: chain.Transfer{From: payer.address, To: address, Amount: rent}, Seed: seed, Owners: &q})
-	if err == nil {
-		signed, err = o.Sign(u, payer.key)
+	d := chain.Draft{Transfer: chain.Transfer{From: payer.address, To: address, Amount: rent}, Seed: seed, Owners: &q}
+	u, err := o.Prepare(t.Context(), d)
+	if err == nil && haste {
+		d.Bump = u.Bid
+		u, err = o.Prepare(t.Context(), d)
 	}
-	o.sends(t, signed, err)
-	return address
+	if err != nil {
+		return chain.Signed{}, err
+	}
+	return o.Sign(u, payer.key)
 }
 
 // changes gives an account other owners, or another threshold, by the signatures of these people.

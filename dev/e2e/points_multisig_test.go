@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange"
 )
 
-// multisigRows are those with accounts of several owners, all on Ethereum.
+// multisigRows are those with accounts of several owners, on Ethereum and, where an opening fails, on Solana.
 func multisigRows() []row {
 	return []row{
 		{"MakeOwnerKeys/*/*", "signer-ethereum", always(multisigScenario{begin: sharedOpened, ends: exchange.MultisigActive, payments: 1})},
@@ -62,6 +62,7 @@ func sharedRefused(t *testing.T, w *harness, tr *trial, arm func()) {
 
 // sharedGivenUp has an officer give up an account whose opening failed on the chain.
 func sharedGivenUp(t *testing.T, w *harness, tr *trial, arm func()) {
+	heal(t, w.solana())
 	tr.shared = w.failsToOpen(t).ID
 	arm()
 	tr.background(t, w.operator(t), ofShared(tr.shared, "refund"), testbed.Key(), map[string]any{"note": "crash trial"}, nil)

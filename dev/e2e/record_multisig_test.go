@@ -10,8 +10,8 @@ import (
 	"kivuko/workflows"
 )
 
-// shared records the ways of an account of several owners, on Ethereum: opened, adopted, refused, and one whose opening fails and is
-// retried or given up.
+// shared records the ways of an account of several owners, on Ethereum: opened, adopted, refused; and on Solana one whose opening fails
+// and is retried or given up.
 func (r *recorder) shared(t *testing.T) {
 	w := r.harness
 	o := w.outsidersOn(t, w.ethereum())
@@ -24,7 +24,7 @@ func (r *recorder) shared(t *testing.T) {
 	address := o.opens(t, newSeed(), quorumOf(people, 2))
 	keep(w.shares(t, o.Network(), exchange.MultisigSelf, address, 3, owner(people[0]), owner(people[1]), owner(people[2])), exchange.MultisigRefused, "open_multisig_refused")
 	keep(w.shares(t, o.Network(), exchange.MultisigSelf, address, 2, owner(people[0]), owner(people[1]), owner(people[2])), exchange.MultisigActive, "open_multisig_adopted")
-	heal(t, w.ethereum())
+	heal(t, w.solana())
 	for _, story := range []struct {
 		verb, name string
 		status     exchange.MultisigStatus
