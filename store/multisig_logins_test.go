@@ -92,7 +92,13 @@ func (h *shared) confirming(change uuid.UUID) string {
 func TestTheDatabaseRefusesAccountsNobodyAgreedTo(t *testing.T) {
 	t.Parallel()
 	h := newShared(t)
-	h.every(t, "stores one without a second officer", insertAgreed(h.proposes(t, h.asks(t, exchange.Ethereum)).ID, nil))
+	alone := h.proposes(t, h.asks(t, exchange.Ethereum)).ID
+	agreed := []string{insertAgreed(alone, nil), insertOwners + quotedID(alone), insertRules + quotedID(alone)}
+	h.every(t, "stores one without a second officer", agreed...)
+	if err := h.together(t, store.RoleAPI, h.confirming(alone)); err != nil {
+		t.Fatal(err)
+	}
+	h.every(t, "stores one after its confirmation", agreed...)
 	old := h.agreed(t, h.asks(t, exchange.Ethereum))
 	h.every(t, "stores one by an older change", insertAgreed(old.ChangeID, map[string]string{"id": "gen_random_uuid()"}))
 	c := h.proposes(t, h.asks(t, exchange.Ethereum, func(r *exchange.MultisigRequest) { r.MerchantID = storetest.User(t, h.s, exchange.RoleVendor).ID })).ID
@@ -245,6 +251,9 @@ func TestTheDatabaseRefusesOtherOpeningPayments(t *testing.T) {
 			t.Errorf("the flows don't open it: %v", err)
 		}
 	}
+	adopted, gas := h.agreed(t, h.asks(t, exchange.Ethereum, existing(t))), h.gas[exchange.Ethereum]
+	h.every(t, "pays for one that is adopted", copyOpening+quotedID(adopted.ID)+`, 1, 'ethereum', 'ETH', 0, `+quotedID(gas.ID)+`, `+quoted(gas.Address)+`, `+quoted(adopted.Address)+
+		`, NULL, '', NULL, repeat('0', 64), 'approved', 'policy', now(), now()`)
 	h.every(t, "moves nothing for another purpose", `INSERT INTO chain_payments (id, purpose, object_id, network, asset, amount, wallet_id, from_address, to_address, intent_hash, status, approved_by,
 		created_at, updated_at) SELECT gen_random_uuid(), 'gas', gen_random_uuid(), 'ethereum', 'ETH', 0, `+quotedID(h.gas[exchange.Ethereum].ID)+`, `+quoted(h.gas[exchange.Ethereum].Address)+
 		`, 'Shared-another-address', repeat('0', 64), 'approved', 'policy', now(), now()`)
