@@ -245,11 +245,11 @@ func TestSharedWalletsAreTheirAccounts(t *testing.T) {
 	d.breaks(t, "several owners", map[string]breakage{
 		"another address":     {`UPDATE wallets SET address = address || 'x' WHERE id = $1`, id, "has 0 wallets"},
 		"no account any more": {`UPDATE multisig_accounts SET status = 'refused' WHERE id = $1`, id, "is refused, has 1 wallets"},
-		"not opened":          {`UPDATE chain_payments SET status = 'parked' WHERE object_id = $1`, id, "0 payments"},
+		"not opened":          {`UPDATE chain_payments SET status = 'parked', completed_at = NULL WHERE object_id = $1`, id, "0 payments"},
 		"opened elsewhere":    {`UPDATE chain_payments SET to_address = 'x' WHERE object_id = $1`, id, "0 payments"},
 		"called adopted":      {`UPDATE multisig_accounts SET adopted = true WHERE id = $1`, id, "1 payments"},
 		"an owner less":       {`DELETE FROM multisig_owners WHERE account_id = $1 AND n = 1`, id, "1 of 2 owners"},
-		"an owner more":       {`INSERT INTO multisig_owners SELECT $1, 3, 'x', NULL, 1, '', false`, id, "3 of 2 owners"},
+		"an owner more":       {`INSERT INTO multisig_owners SELECT $1, 3, 'Shared-another-address', NULL, 1, '', false`, id, "3 of 2 owners"},
 		"a key is gone":       {`DELETE FROM multisig_owner_keys WHERE account_id = $1`, id, "1 of 2 owners"},
 	})
 }
