@@ -5,13 +5,14 @@ import (
 	"errors"
 	"time"
 
+	"kivuko/exchange"
 	"kivuko/store"
 )
 
 // gasTime bounds the wait for the vendors' gas: two runs of GasAhead, and the blocks of its top-ups.
 const gasTime = 3 * time.Minute
 
-// AwaitGas waits until blocks have the gas that GasAhead brings to the vendors' wallets, as they have it in a deployment whose offers were
+// AwaitGas waits until final blocks have the gas that GasAhead brings to the vendors' wallets, as they have it in a deployment whose offers were
 // published long before. Otherwise the first purchase would ask for its own and wait for a block more. If none comes it says so, and that
 // is all: payments get gas by themselves.
 func AwaitGas(ctx context.Context, w Stack) error {
@@ -31,13 +32,13 @@ func (w Stack) awaitGas(ctx context.Context, db *store.Store) error {
 	limit, cancel := context.WithTimeout(ctx, gasTime)
 	defer cancel()
 	for _, v := range wallets {
-		for !v.hasGas(limit, v.address) {
+		for !hasGas(limit, db, v) {
 			if !waits {
 				waits = true
 				w.Say("Waiting until GasAhead has brought gas to the wallets of the vendors' offers, which were published just now.")
 			}
 			if pause(limit) != nil {
-				w.Say("No gas has come to %s on %s: the first payment from there asks for it.", v.address, networkNames[v.Network])
+				w.Say("No gas has come to %s on %s: the first payment from there asks for it.", v.Address, networkNames[v.Network])
 				return ctx.Err()
 			}
 		}
@@ -48,14 +49,8 @@ func (w Stack) awaitGas(ctx context.Context, db *store.Store) error {
 	return nil
 }
 
-// vendorWallet is the address of a vendor's wallet on a node's network.
-type vendorWallet struct {
-	Node
-	address string
-}
-
 // vendorWallets lists the vendors' wallets that pay fees themselves.
-func (w Stack) vendorWallets(ctx context.Context, db *store.Store) (all []vendorWallet, err error) {
+func (w Stack) vendorWallets(ctx context.Context, db *store.Store) (all []exchange.Wallet, err error) {
 	for _, n := range w.Nodes() {
 		for _, p := range People() {
 			if n.Network.Sponsored() || p.Role != "vendor" {
@@ -69,19 +64,14 @@ func (w Stack) vendorWallets(ctx context.Context, db *store.Store) (all []vendor
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, vendorWallet{n, wallet.Address})
+			all = append(all, wallet)
 		}
 	}
 	return all, nil
 }
 
-// hasGas reports whether a block has brought some of the network's coin to an address.
-func (n Node) hasGas(ctx context.Context, address string) bool {
-	changes, _ := n.Changes(ctx, address) // a node that is away is asked again
-	for _, c := range changes {
-		if c.Amount.Asset() == n.Network.NativeCoin() && c.Amount.Positive() {
-			return true
-		}
-	}
-	return false
+// hasGas reports whether coins for fees are booked in a wallet: before, what lies there on the chain pays no fee.
+func hasGas(ctx context.Context, db *store.Store, v exchange.Wallet) bool {
+	a, err := db.Account(ctx, exchange.Owned(exchange.AccCustody, v.ID, v.Network.NativeCoin()))
+	return err == nil && a.Posted.Positive() // without an answer it is asked again
 }
