@@ -39,13 +39,15 @@ func TestSignOpening(t *testing.T) {
 		t.Errorf("it opens an account with the seed %q and %+v", built.Seed, built.Owners)
 	}
 	for name, change := range map[string]func(*records, *driver){
-		"an account that is adopted":     func(s *records, _ *driver) { s.account.Adopted = true },
-		"an account that is active":      func(s *records, _ *driver) { s.account.Status = exchange.MultisigActive },
-		"an account that is given up":    func(s *records, _ *driver) { s.account.Status = exchange.MultisigRefused },
-		"another account":                func(s *records, _ *driver) { s.account.ID = uuid.New() },
-		"an account of another network":  func(s *records, _ *driver) { s.account.Network = exchange.Ethereum },
-		"an account at another address":  func(s *records, _ *driver) { s.account.Address = "elsewhere" },
-		"owners that the driver changes": func(_ *records, d *driver) { d.change = func(u *chain.Unsigned) { u.Owners = &chain.OwnersChange{Threshold: 1} } },
+		"an account that is adopted":    func(s *records, _ *driver) { s.account.Adopted = true },
+		"an account that is active":     func(s *records, _ *driver) { s.account.Status = exchange.MultisigActive },
+		"an account that is given up":   func(s *records, _ *driver) { s.account.Status = exchange.MultisigRefused },
+		"another account":               func(s *records, _ *driver) { s.account.ID = uuid.New() },
+		"an account of another network": func(s *records, _ *driver) { s.account.Network = exchange.Ethereum },
+		"an account at another address": func(s *records, _ *driver) { s.account.Address = "elsewhere" },
+		"owners that the driver changes": func(_ *records, d *driver) {
+			d.change = func(u *chain.Unsigned) { u.Owners = &chain.OwnersChange{Threshold: 1} }
+		},
 		"owners that the driver drops":   func(_ *records, d *driver) { d.change = func(u *chain.Unsigned) { u.Owners = nil } },
 		"a seed that the driver changes": func(_ *records, d *driver) { d.change = func(u *chain.Unsigned) { u.Seed = "other" } },
 		"an amount below zero": func(s *records, _ *driver) {
