@@ -136,11 +136,11 @@ func multisigWire(reader exchange.Principal) func(exchange.MultisigAccount) wire
 // payable is the address of an account that is a wallet. What is paid to one before is in no books, so it is not shown then, except
 // to the staff that of an account that they themselves named.
 func payable(a exchange.MultisigAccount, reader exchange.Principal) string {
-	is := a.Status == exchange.MultisigActive || a.Status == exchange.MultisigDiffers
-	if !is && !(a.Adopted && reader.Role.Staff()) {
-		return ""
+	wallet, named := a.Status == exchange.MultisigActive || a.Status == exchange.MultisigDiffers, a.Adopted && reader.Role.Staff()
+	if wallet || named {
+		return a.Address
 	}
-	return a.Address
+	return ""
 }
 
 func multisigPolicyWire(p exchange.MultisigPolicy) wireMultisigPolicy {

@@ -107,13 +107,14 @@ func Joined(final Quorum, finalErr error, latest Quorum, latestErr error) (Quoru
 			return Quorum{}, err
 		}
 	}
-	if finalErr != nil && latestErr != nil {
+	was, is := finalErr == nil, latestErr == nil
+	if !was && !is {
 		return Quorum{}, finalErr
 	}
-	if finalErr != nil {
+	if !was {
 		final = latest
 	}
-	final.Moving = finalErr != nil || latestErr != nil
+	final.Moving = !was || !is
 	return final, nil
 }
 

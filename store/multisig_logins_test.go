@@ -141,7 +141,7 @@ func TestTheDatabaseRefusesAccountsNobodyAgreedTo(t *testing.T) {
 func TestTheDatabaseRefusesOtherStepsOfAccounts(t *testing.T) {
 	t.Parallel()
 	h := newShared(t)
-	fresh, adopting, opening, active := h.agreed(t, h.asks(t, exchange.Solana)), h.agreed(t, h.asks(t, exchange.Tron, existing(t))), h.opening(t, exchange.Solana), h.active(t, exchange.Ethereum)
+	fresh, adopting, opening, active := h.agreed(t, h.asks(t, exchange.Solana)), h.agreed(t, h.asks(t, exchange.Tron, existing(t))), h.opening(t), h.active(t, exchange.Ethereum)
 	keyed := h.keyed(t, h.agreed(t, h.asks(t, exchange.Solana)))
 	const checked = `status = 'active', checked_block = 200, checked_at = now()`
 	wallet := func(a exchange.MultisigAccount, address string) string {
@@ -203,7 +203,7 @@ func TestOwnersKeysAreTheSigners(t *testing.T) {
 	h.every(t, "leaves a seal out", key(keyed, "3", "3", `'public'`))
 	h.every(t, "changes a key", `UPDATE multisig_owner_keys SET ciphertext = 'x'`)
 	h.every(t, "removes a key", `DELETE FROM multisig_owner_keys`)
-	opening := h.opening(t, exchange.Solana)
+	opening := h.opening(t)
 	h.every(t, "makes a key while it is opened", key(opening, "1", "1", `'public'`))
 	active := h.active(t, exchange.Ethereum)
 	h.every(t, "gives a shared wallet a key", `INSERT INTO wallet_keys (wallet_id, ciphertext, master_key, public_key, algorithm) VALUES (`+quotedID(active.ID)+`, 'x', 'x', 'x', 'secp256k1')`)

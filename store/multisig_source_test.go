@@ -13,7 +13,6 @@ import (
 // Nothing but what its owners sign leaves a wallet of several owners: no flow, desk or schedule takes it as a source, and no login approves a
 // payment out of it. The house has no other wallet here, so a wallet that is chosen by mistake is this one.
 func TestNothingLeavesAWalletOfSeveralOwners(t *testing.T) {
-	t.Parallel()
 	h := newShared(t)
 	ctx := t.Context()
 	a := h.active(t, exchange.Tron)

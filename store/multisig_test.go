@@ -116,11 +116,11 @@ func rentOf(n exchange.Network) money.Amount {
 	return money.Zero(money.ETH)
 }
 
-// opening is an account whose opening payment is approved.
-func (h *shared) opening(t *testing.T, n exchange.Network) exchange.MultisigAccount {
+// opening is an account on Solana whose opening payment is approved.
+func (h *shared) opening(t *testing.T) exchange.MultisigAccount {
 	t.Helper()
-	a := h.keyed(t, h.agreed(t, h.asks(t, n)))
-	a, err := h.flows.OpenMultisig(t.Context(), a.ID, placeOf(t), rentOf(n))
+	a := h.keyed(t, h.agreed(t, h.asks(t, exchange.Solana)))
+	a, err := h.flows.OpenMultisig(t.Context(), a.ID, placeOf(t), rentOf(exchange.Solana))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,12 +341,12 @@ func TestOpeningIsGivenUp(t *testing.T) {
 	t.Parallel()
 	h := newShared(t)
 	ctx := t.Context()
-	a := h.opening(t, exchange.Solana)
+	a := h.opening(t)
 	given := twice(t, sameMultisig, func() (exchange.MultisigAccount, error) { return h.flows.GiveUpMultisig(ctx, a.ID, h.one) })
 	if p := payment(t, h.s, a.PaymentID); given.Status != exchange.MultisigRefused || p.Status != exchange.ChainCancelled {
 		t.Errorf("it is %+v, its payment %+v", given, p)
 	}
-	alive := h.opening(t, exchange.Solana)
+	alive := h.opening(t)
 	h.signs(t, alive)
 	_, err := h.flows.GiveUpMultisig(ctx, alive.ID, h.one)
 	wantFault(t, err, exchange.CodeStateConflict)

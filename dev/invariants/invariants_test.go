@@ -244,7 +244,7 @@ func TestSharedWalletsAreTheirAccounts(t *testing.T) {
 	id := d.shares(t, true)
 	d.breaks(t, "several owners", map[string]breakage{
 		"another address":     {`UPDATE wallets SET address = address || 'x' WHERE id = $1`, id, "has 0 wallets"},
-		"no account any more": {`UPDATE multisig_accounts SET status = 'refused' WHERE id = $1`, id, "is refused, has 1 wallets"},
+		"no account any more": {`UPDATE multisig_accounts SET status = 'refused', opened_block = NULL WHERE id = $1`, id, "is refused, has 1 wallets"},
 		"not opened":          {`UPDATE chain_payments SET status = 'parked', completed_at = NULL WHERE object_id = $1`, id, "0 payments"},
 		"opened elsewhere":    {`UPDATE chain_payments SET to_address = 'x' WHERE object_id = $1`, id, "0 payments"},
 		"called adopted":      {`UPDATE multisig_accounts SET adopted = true WHERE id = $1`, id, "1 payments"},
