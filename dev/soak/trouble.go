@@ -51,6 +51,7 @@ func (w *harness) strike(ctx context.Context, s Step) error {
 		return w.fault(ctx, "status_silent", sandbox.OpStatus, "", s.Count)
 	case faultTokens:
 		return w.operator(ctx, http.MethodPost, "/control/revoke", nil, nil)
+	case faultDrained, faultFrozen, faultBooks: // these last, see lasting
 	}
 	return fmt.Errorf("no such fault: %q", s.Fault)
 }
