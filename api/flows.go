@@ -64,7 +64,6 @@ type Flows interface {
 	SwapFlows
 	FeeFlows
 	MultisigFlows
-	ProposalFlows
 	BankRefundFlows
 }
 

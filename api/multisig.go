@@ -107,7 +107,12 @@ type wireMultisig struct {
 
 // multisigWire shows an account to a reader. Who of the staff signs and who asked for it is for the staff alone.
 func multisigWire(reader exchange.Principal) func(exchange.MultisigAccount) wireMultisig {
-	staff := forStaff(reader)
+	staff := func(id uuid.UUID) *uuid.UUID {
+		if !reader.Role.Staff() {
+			return nil
+		}
+		return optID(id)
+	}
 	return func(a exchange.MultisigAccount) wireMultisig {
 		w := wireMultisig{
 			ID: a.ID, ChangeID: a.ChangeID, RequestedBy: staff(a.RequestedBy), Network: string(a.Network), Kind: string(a.Kind), Custody: string(a.Custody),

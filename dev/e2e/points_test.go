@@ -55,9 +55,6 @@ type trial struct {
 	taken    takenOut
 	swap     swapped
 	shared   uuid.UUID // an account of several owners
-	proposal proposed
-
-	committee *committee // whose account pays
 	// Fields of a transfer.
 	address string
 	amount  money.Amount
@@ -86,7 +83,7 @@ type track struct {
 func table() []track {
 	return []track{
 		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows(), withdrawalRows(), bankRefundRows()), floatRows())},
-		{"ethereum", slices.Concat(solanaRows(), swapRows(), multisigRows(), proposalRows(), transferRows())},
+		{"ethereum", slices.Concat(solanaRows(), swapRows(), multisigRows(), transferRows())},
 		{"webhooks", hookRows()},
 	}
 }
