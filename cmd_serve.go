@@ -63,7 +63,7 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 	defer closing(p, deps.Files)
 	held := newBalances(p.config)
 	defer held.close()
-	deps.Balances, deps.Counts = held.readers(), held.counters()
+	deps.Balances, deps.Counts, deps.Joints, deps.Signatures = held.readers(), held.counters(), held.joints(), held.signatures()
 	app, err := api.New(deps)
 	if err != nil {
 		return err

@@ -2,16 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
+	"kivuko/api"
 	"kivuko/chain"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
-// balances reads the balances of addresses for the API, which shows them with the ledger's. A network's driver is opened at
-// its first use; if that fails, the next read tries again.
+// balances reads the balances of addresses for the API, which shows them with the ledger's, and what owners of an account sign. A
+// network's driver is opened at its first use; if that fails, the next read tries again.
 type balances struct {
 	mu   sync.Mutex
 	open drivers
@@ -71,6 +73,70 @@ func count(ctx context.Context, d driver, address string) (exchange.SenderCount,
 	}
 	n, err := counter.Nonces(ctx, address)
 	return exchange.SenderCount{Latest: n.Latest, Final: n.Final, Block: chainBlock(n.Head.Final)}, err
+}
+
+// joints returns the readers of what owners of an account sign, on the networks that are on. They need no node.
+func (b *balances) joints() map[exchange.Network]func([]byte) (api.JointView, error) {
+	out := map[exchange.Network]func([]byte) (api.JointView, error){}
+	for _, n := range b.open.config.networks() {
+		if !n.on {
+			continue
+		}
+		out[n.name] = func(stored []byte) (api.JointView, error) {
+			d, err := b.driver(n.name)
+			if err != nil {
+				return api.JointView{}, err
+			}
+			return jointView(d, stored)
+		}
+	}
+	return out
+}
+
+// jointView reads a payment that owners sign, after the driver has built it again from its parts: what is shown is what the bytes say.
+func jointView(d chain.Multisig, stored []byte) (api.JointView, error) {
+	j, err := chain.DecodeJoint(stored)
+	if err != nil {
+		return api.JointView{}, err
+	}
+	if err := d.CheckJoint(j); err != nil {
+		return api.JointView{}, err
+	}
+	if j.Transfer == nil {
+		return api.JointView{}, errors.New("what the owners sign is no payment")
+	}
+	return api.JointView{Account: j.Account, To: j.Transfer.To, Amount: j.Transfer.Amount, Digest: j.Digest, Body: j.Body, ID: j.ID, FeeLimit: j.FeeLimit}, nil
+}
+
+// signatures returns the checks of owners' signatures, on the networks that are on. They need no node.
+func (b *balances) signatures() map[exchange.Network]func(stored, signature []byte) (string, error) {
+	out := map[exchange.Network]func(stored, signature []byte) (string, error){}
+	for _, n := range b.open.config.networks() {
+		if !n.on {
+			continue
+		}
+		out[n.name] = func(stored, signature []byte) (string, error) {
+			d, err := b.driver(n.name)
+			if err != nil {
+				return "", err
+			}
+			return signerOf(d, stored, signature)
+		}
+	}
+	return out
+}
+
+// signerOf is the owner who made a signature of what is stored.
+func signerOf(d chain.Multisig, stored, signature []byte) (string, error) {
+	j, err := chain.DecodeJoint(stored)
+	if err != nil {
+		return "", err
+	}
+	own, err := d.Signature(j, signature)
+	if chain.ReasonOf(err) == chain.ReasonForeign {
+		return "", exchange.Invalid(exchange.FieldError{Pointer: "/signature", Code: "signature", Message: "is refused: " + chain.DetailOf(err)})
+	}
+	return own.Owner, err
 }
 
 func chainBlock(b chain.Block) exchange.ChainBlock {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"kivuko/chain"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -72,5 +74,41 @@ func TestBalancesAreReadOfNetworksThatAreOn(t *testing.T) {
 	}
 	if _, err := all[exchange.Tron](t.Context(), "T", money.USDT); err == nil {
 		t.Error("a driver with a bad contract was opened")
+	}
+}
+
+// checked is a driver that only checks what owners sign.
+type checked struct {
+	chain.Multisig
+	refuses error
+}
+
+func (c checked) CheckJoint(chain.Joint) error { return c.refuses }
+
+// What owners sign is shown only as the driver reads it out of bytes that it has built again.
+func TestWhatOwnersSignIsChecked(t *testing.T) {
+	paid := &chain.Transfer{From: "account", To: "recipient", Amount: money.Must(money.USDT, "5")}
+	j := chain.Joint{JointDraft: chain.JointDraft{Account: "account", Transfer: paid}, Digest: []byte("digest"), Body: []byte("body"), ID: "id", FeeLimit: money.Must(money.TRX, "30")}
+	stored, err := j.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := jointView(checked{}, stored)
+	if err != nil || v.Account != "account" || v.To != "recipient" || v.Amount.String() != "5.000000" || string(v.Body) != "body" || string(v.Digest) != "digest" || v.ID != "id" || v.FeeLimit.String() != "30.000000" {
+		t.Errorf("owners sign %+v, %v", v, err)
+	}
+	refusal := errors.New("the bytes say something else")
+	if _, err := jointView(checked{refuses: refusal}, stored); !errors.Is(err, refusal) {
+		t.Errorf("bytes that the driver refuses are shown: %v", err)
+	}
+	if _, err := jointView(checked{}, []byte(`{"account": "account", "more": 1}`)); err == nil {
+		t.Error("a part that the driver does not know is shown as nothing")
+	}
+	j.Transfer = nil
+	if stored, err = j.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := jointView(checked{}, stored); err == nil {
+		t.Error("what is no payment is shown as one")
 	}
 }

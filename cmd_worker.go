@@ -154,7 +154,7 @@ func (p parts) flows() ([]any, error) {
 			EventsKept: p.config.Worker.EventsKept,
 		},
 		&activities.OffRamps{Store: p.db, Screener: screener, Provider: p.config.Momo.Provider}, &activities.Bank{Store: p.db}, &activities.House{Store: p.db},
-		&activities.OTC{Store: p.db}, &activities.Withdrawals{Store: p.db, Screener: screener}, &activities.BankRefunds{Store: p.db}, &activities.Swaps{Store: p.db}, &activities.MultisigRows{Store: p.db},
+		&activities.OTC{Store: p.db}, &activities.Withdrawals{Store: p.db, Screener: screener}, &activities.BankRefunds{Store: p.db}, &activities.Swaps{Store: p.db}, &activities.MultisigRows{Store: p.db}, &activities.Proposals{Store: p.db},
 		&activities.Escrow{Store: p.db}, &activities.Sweeps{Store: p.db}, &activities.ChainRefunds{Store: p.db},
 		&activities.Transfers{Store: p.db, Screener: screener}, &activities.Approvals{Store: p.db}, &activities.Intents{Store: p.db}, &activities.DepositWaits{Store: p.db},
 		&activities.Reconciliation{Store: p.db}, rates,

@@ -156,13 +156,14 @@ func (p parts) chain(name exchange.Network) ([]any, error) {
 	}
 	poll := p.config.network(name).blockTime
 	return []any{
-		&activities.Chain{Store: p.db, Client: c, Poll: poll, StuckTimeout: p.config.Sending.StuckTimeout, Gas: gas, Now: time.Now},
+		&activities.Chain{Store: p.db, Client: c, Poll: poll, StuckTimeout: p.config.Sending.StuckTimeout, Gas: gas, Now: time.Now, Proposals: p.db},
 		watch,
 		&activities.GasAhead{Store: p.db, Network: name, Client: estimator, Policy: ahead},
 		&activities.Comparing{Store: p.db, Client: c, Poll: poll, WatchTimeout: activities.DefaultWatchTimeout},
 		&activities.SwapSync{Store: p.db, Client: c, Poll: poll, WatchTimeout: activities.DefaultWatchTimeout},
 		&activities.Cold{Store: p.db, Client: c, Now: time.Now},
 		&activities.Multisigs{Store: p.db, Client: c, Poll: poll},
+		&activities.MultisigPayloads{Store: p.db, Client: c, Poll: poll},
 	}, nil
 }
 
@@ -199,7 +200,7 @@ func (p parts) signer(name exchange.Network) ([]any, error) {
 	}
 	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
 		Store: worker.SigningRows{Store: p.db}, Vault: vault, Clients: map[exchange.Network]chain.Client{name: c},
-		Ceilings: ceilings, Cold: worker.SigningRows{Store: p.db},
+		Ceilings: ceilings, Cold: worker.SigningRows{Store: p.db}, Joint: p.db,
 	})
 	if err != nil {
 		return nil, err
@@ -217,9 +218,11 @@ func (p parts) signer(name exchange.Network) ([]any, error) {
 		}
 		wallets.ColdKeys = keys.Maker{Vault: sealer, Networks: maker.Networks}
 	}
+	recipients := &activities.Recipients{Store: p.db, Screener: screener, Holders: c}
 	return []any{
-		&activities.Signing{Signer: signer, Store: p.db, Cold: signer, Recipients: &activities.Recipients{Store: p.db, Screener: screener, Holders: c}},
+		&activities.Signing{Signer: signer, Store: p.db, Cold: signer, Recipients: recipients},
 		wallets, &activities.MultisigKeys{Keys: maker, Store: p.db},
+		&activities.MultisigSigning{Signer: signer, Store: p.db, Recipients: recipients},
 	}, nil
 }
 

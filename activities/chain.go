@@ -48,6 +48,7 @@ type Chain struct {
 	StuckTimeout time.Duration
 	Gas          GasPolicy
 	Now          func() time.Time
+	Proposals    ProposalStore // nil where no account of several owners pays
 }
 
 // maxFinalityWait bounds the wait for finality between two checks, in case the network speeds up or a reorganisation drops
@@ -105,6 +106,10 @@ func (c *Chain) DeliverPayment(ctx context.Context, in DeliverInput) (Delivery, 
 	live, err := c.Store.LiveAttempts(ctx, in.PaymentID)
 	if err != nil {
 		return Delivery{}, Failure(ctx, err)
+	}
+	if payment.Purpose == exchange.ForProposal {
+		d, err := c.deliverProposal(ctx, payment, leaderFirst(live), in)
+		return d, Failure(ctx, err)
 	}
 	if len(live) == 0 {
 		d, err := ended(payment)

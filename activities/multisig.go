@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -343,14 +342,7 @@ func (m *Multisigs) read(ctx context.Context, a exchange.MultisigAccount) (excha
 	if err != nil {
 		return out, false, err
 	}
-	out.Block, out.BlockID = q.Head.Final.Number, q.Head.Final.ID
-	for _, o := range q.Owners {
-		out.Owners = append(out.Owners, exchange.MultisigOwner{Address: o.Address, Weight: int(o.Weight)})
-	}
-	out.Threshold = int(q.Threshold)
-	if a.Kind == exchange.MultisigTron {
-		out.ControlThreshold, out.Foreign = control(q)
-	}
+	out = q.Read(a)
 	if out.Foreign == "" && adopting(a) {
 		out.Foreign, err = m.allowed(ctx, a.Address)
 	}
@@ -382,20 +374,6 @@ func foreignAccount(err error) (string, bool) {
 	default:
 		return "", false
 	}
-}
-
-// control is the threshold of changes of the owners. Only owners who also make payments may have a part in them, with the same weight.
-func control(q chain.Quorum) (threshold int, foreign string) {
-	if q.Control == nil {
-		return int(q.Threshold), ""
-	}
-	for _, o := range q.Control.Owners {
-		if !slices.Contains(q.Owners, o) {
-			return int(q.Control.Threshold), "the owner permission has the key " + o.Address + " with the weight " + strconv.FormatUint(uint64(o.Weight), 10) +
-				", which the permission for payments has not"
-		}
-	}
-	return int(q.Control.Threshold), ""
 }
 
 // MultisigsChecked is what a look at the accounts of a network found.

@@ -136,6 +136,7 @@ const (
 	ObjectFeeSweep   = "fee_sweep"
 	ObjectSwap       = "swap"
 	ObjectMultisig   = "multisig_account"
+	ObjectProposal   = "multisig_proposal"
 	ObjectRefund     = "refund" // one by bank
 )
 

@@ -47,6 +47,7 @@ type ParkedObject struct {
 	FeeSweepID  uuid.UUID    `json:"fee_sweep_id,omitzero"`
 	SwapID      uuid.UUID    `json:"swap_id,omitzero"`
 	MultisigID  uuid.UUID    `json:"multisig_id,omitzero"`
+	ProposalID  uuid.UUID    `json:"proposal_id,omitzero"`
 	CustomerID  uuid.UUID    `json:"customer_id,omitzero"`
 	Amount      money.Amount `json:"amount,omitzero"`
 	// WithdrawalID is that of a withdrawal, and of what belongs to one.
@@ -72,7 +73,7 @@ func (o *Orders) ListParked(ctx context.Context, in ListParkedInput) (ParkedObje
 		return ParkedObject{}, nil // RepairParked has removed a stale row, and writes it again
 	}
 	return ParkedObject{
-		OrderID: p.OrderID, ExceptionID: p.ExceptionID, RefundID: p.RefundID, TransferID: p.TransferID, FeeSweepID: p.FeeSweepID, SwapID: p.SwapID, MultisigID: p.MultisigID, CustomerID: p.CustomerID, Amount: p.Amount,
+		OrderID: p.OrderID, ExceptionID: p.ExceptionID, RefundID: p.RefundID, TransferID: p.TransferID, FeeSweepID: p.FeeSweepID, SwapID: p.SwapID, MultisigID: p.MultisigID, ProposalID: p.ProposalID, CustomerID: p.CustomerID, Amount: p.Amount,
 		WithdrawalID: p.WithdrawalID, DepositID: p.DepositID,
 	}, Failure(ctx, err)
 }

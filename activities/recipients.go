@@ -54,7 +54,7 @@ func (r *Recipients) obstacle(ctx context.Context, paymentID uuid.UUID) (string,
 		return "", nil // an account of the house
 	case terms.Cold && transfer: // it waits for a transaction that is signed offline
 		return "", nil
-	case terms.Cold:
+	case terms.Cold && terms.Payment.Purpose != exchange.ForProposal: // its owners sign that
 		return SenderCold, nil
 	}
 	denied, err := r.denied(ctx, terms)

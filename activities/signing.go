@@ -165,8 +165,8 @@ func (s *Signing) held(ctx context.Context, id uuid.UUID) (SignedPayment, bool, 
 	if hold.Passes() {
 		return SignedPayment{Waits: string(hold)}, true, s.Store.AwaitSignature(ctx, id, hold)
 	}
-	_, err = s.Store.ParkChainPayment(ctx, id, string(hold))
-	return SignedPayment{Parked: string(hold)}, true, err
+	out, err := s.park(ctx, id, string(hold))
+	return out, true, err
 }
 
 // needGas returns the missing native coin, or parks the payment because of it. A payment of gas is never topped up, and where
@@ -189,11 +189,16 @@ func (s *Signing) needGas(ctx context.Context, in SignInput, cause error) (Signe
 	if p.Purpose == exchange.ForGas || p.Network.Sponsored() {
 		return s.park(ctx, in.PaymentID, reason)
 	}
+	return SignedPayment{Gas: missingGas(p.Network, cause)}, nil
+}
+
+// missingGas is what a sender lacks by the driver's refusal.
+func missingGas(n exchange.Network, cause error) *NeedGas {
 	need := &NeedGas{}
-	if e, ok := errors.AsType[*chain.Error](cause); ok && e.Missing.Asset() == p.Network.NativeCoin() && e.Missing.Positive() {
+	if e, ok := errors.AsType[*chain.Error](cause); ok && e.Missing.Asset() == n.NativeCoin() && e.Missing.Positive() {
 		need.Missing = e.Missing.String()
 	}
-	return SignedPayment{Gas: need}, nil
+	return need
 }
 
 // BumpInput names the transaction of a payment that waits too long.
@@ -242,7 +247,15 @@ func (s *Signing) settled(ctx context.Context, id uuid.UUID, cause error) (Signe
 	return SignedPayment{}, Failure(ctx, cause)
 }
 
+// park parks a payment. One that owners signed is only refused: whatever is parked, their signatures can be sent, by us or another tool.
 func (s *Signing) park(ctx context.Context, id uuid.UUID, reason string) (SignedPayment, error) {
+	p, err := s.Store.ChainPayment(ctx, id)
+	if err != nil {
+		return SignedPayment{}, Failure(ctx, err)
+	}
+	if p.Purpose == exchange.ForProposal {
+		return SignedPayment{Parked: reason}, nil
+	}
 	if _, err := s.Store.ParkChainPayment(ctx, id, reason); err != nil {
 		return SignedPayment{}, Failure(ctx, err)
 	}

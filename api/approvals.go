@@ -93,7 +93,7 @@ func (s *server) signalTicket(c *call, object exchange.ApprovalObject, id uuid.U
 
 // The decisions that a token may be for.
 var (
-	approvalObjects = []string{string(exchange.ApproveTransfer), string(exchange.ApproveRefund), string(exchange.ApproveSale), string(exchange.ApproveWithdrawal), string(exchange.ApproveSwap)}
+	approvalObjects = []string{string(exchange.ApproveTransfer), string(exchange.ApproveRefund), string(exchange.ApproveSale), string(exchange.ApproveWithdrawal), string(exchange.ApproveSwap), string(exchange.ApproveProposal)}
 	approvalActions = []string{string(exchange.Approve), string(exchange.Reject)}
 )
 
@@ -127,7 +127,7 @@ func (s *server) issueToken(c *call) error {
 	f.decimalText("amount", true)
 	asset, flow, err := s.awaiting(c, object, id)
 	if exchange.CodeOf(err) == exchange.CodeNotFound && id != uuid.Nil {
-		f.fail("object_id", "not_found", "is not the id of a transfer, a refund, an order, a withdrawal or a swap that waits for approval")
+		f.fail("object_id", "not_found", "is not the id of a transfer, a refund, an order, a withdrawal, a swap or a proposal that waits for approval")
 	} else if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
 		return err
 	}
@@ -149,7 +149,9 @@ func (s *server) issueToken(c *call) error {
 		_, err = s.Store.IssueWithdrawalTicket(c.ctx, k, c.who)
 	case exchange.ApproveSwap:
 		_, err = s.Store.IssueSwapTicket(c.ctx, k, c.who)
-	case exchange.ApproveTransfer, exchange.ApproveBankPayout: // payouts by bank have no tokens
+	case exchange.ApproveProposal:
+		_, err = s.Store.IssueProposalTicket(c.ctx, k, c.who)
+	case exchange.ApproveTransfer, exchange.ApproveBankPayout, exchange.ApprovePayload: // payouts by bank have no tokens, and payloads none for signals
 		_, err = s.Store.IssueTicket(c.ctx, k, c.who)
 	}
 	if err != nil {
@@ -176,6 +178,9 @@ func (s *server) awaiting(c *call, object exchange.ApprovalObject, id uuid.UUID)
 	}
 	if object == exchange.ApproveSwap {
 		return s.awaitingSwap(c, id)
+	}
+	if object == exchange.ApproveProposal {
+		return s.awaitingProposal(c, id)
 	}
 	if object != exchange.ApproveRefund {
 		t, err := s.Store.Transfer(c.ctx, store.ViewOf(c.who, exchange.ActApprove), id)
@@ -249,10 +254,19 @@ func (s *server) pendingApprovals(c *call) error {
 	if err != nil {
 		return err
 	}
-	total += len(changes) + len(refunds) + len(sales) + len(withdrawals) + len(swaps)
+	proposals, err := s.pendingProposals(c)
+	if err != nil {
+		return err
+	}
+	payloads, err := s.pendingPayloads(c)
+	if err != nil {
+		return err
+	}
+	total += len(changes) + len(refunds) + len(sales) + len(withdrawals) + len(swaps) + len(proposals) + len(payloads)
 	c.fc.Set(headerTotal, strconv.Itoa(total))
 	return c.json(http.StatusOK, map[string]any{ // all but transfers are few and need no pages
 		"approvals": each(list, pendingWire), "changes": each(changes, changeWire), "refunds": each(refunds, pendingRefundWire),
-		"orders": each(sales, pendingSaleWire), "withdrawals": withdrawals, "swaps": swaps, "page_id": page.Number, "page_size": page.Size, "total": total,
+		"orders": each(sales, pendingSaleWire), "withdrawals": withdrawals, "swaps": swaps,
+		"multisig_proposals": proposals, "multisig_payloads": payloads, "page_id": page.Number, "page_size": page.Size, "total": total,
 	})
 }

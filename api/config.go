@@ -143,6 +143,12 @@ type Deps struct {
 	Addresses map[exchange.Network]func(string) (string, error)
 	// AnyAddresses check an address that is named but not paid: contracts and burn addresses pass too.
 	AnyAddresses map[exchange.Network]func(string) (string, error)
+	// Joints read what owners of an account of several owners sign out of its stored form, after the driver of the network has checked the
+	// bytes. A network that is not in the map shows none.
+	Joints map[exchange.Network]func(stored []byte) (JointView, error)
+	// Signatures verify an owner's signature of what a stored form says, without a node, and return whose it is. They fail with CodeInvalid
+	// and the check that the signature fails. Without an entry only the flow's worker verifies.
+	Signatures map[exchange.Network]func(stored, signature []byte) (owner string, err error)
 	// Balances read what an address holds at a network's newest final block. Without an entry, or when no node
 	// answers, only the ledger's balances of a wallet are shown.
 	Balances map[exchange.Network]func(ctx context.Context, address string, a money.Asset) (exchange.ChainBalance, error)

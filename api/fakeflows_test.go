@@ -78,6 +78,90 @@ func (f *fakeFlows) OpenMultisig(_ context.Context, account uuid.UUID, _ exchang
 	return f.called("open multisig " + account.String())
 }
 
+func (f *fakeFlows) OpenProposal(ctx context.Context, r exchange.ProposalRequest, _ exchange.MultisigAccount, intent uuid.UUID) error {
+	if err := f.called("propose " + r.ID.String()); err != nil {
+		return err
+	}
+	if _, err := f.store.OpenProposal(ctx, exchange.Asked{IntentID: intent, Flow: workflows.MultisigProposalID(r.ID)}); err != nil {
+		return err
+	}
+	_, err := f.store.AdvanceProposal(ctx, r.ID)
+	return err
+}
+
+func (f *fakeFlows) StepProposal(ctx context.Context, proposal, intent uuid.UUID, verb exchange.IntentKind) error {
+	if err := f.called(string(verb) + " " + proposal.String()); err != nil {
+		return err
+	}
+	flow := workflows.MultisigProposalID(proposal)
+	if slices.Contains(f.ended, flow) {
+		return exchange.Errorf(exchange.CodeNotFound, "The flow has ended.")
+	}
+	a := exchange.Asked{IntentID: intent, Flow: flow}
+	switch verb {
+	case exchange.IntendProposalCancel:
+		_, err := f.store.CancelProposal(ctx, proposal, a)
+		return err
+	case exchange.IntendProposalExecute:
+		_, err := f.store.ExecuteProposal(ctx, proposal, a)
+		return err
+	}
+	asked, err := f.store.Intent(ctx, intent)
+	if err != nil {
+		return err
+	}
+	brought, err := exchange.OutsideSignatureOf(asked)
+	if err != nil {
+		return err
+	}
+	owner := strings.TrimRight(string(brought.Signature), "\x00") // a signature that names its owner, in place of one that proves it
+	if !strings.HasPrefix(owner, "0x") {
+		return exchange.Invalid(exchange.FieldError{Pointer: "/signature", Code: "wrong", Message: "must be the signature of an owner"})
+	}
+	g := exchange.MultisigSignature{PayloadID: brought.PayloadID, Owner: owner, Signature: brought.Signature}
+	if _, err = f.store.StoreSignature(ctx, g, a); err != nil {
+		return err
+	}
+	_, err = f.store.SignProposal(ctx, proposal)
+	return err
+}
+
+// signatureOf has the length of a signature, and names its owner.
+func signatureOf(owner string) []byte {
+	raw := make([]byte, 65)
+	copy(raw, owner)
+	return raw
+}
+
+func (f *fakeFlows) DecideProposal(ctx context.Context, proposal, _ uuid.UUID, action exchange.ApprovalAction, token string) error {
+	refusal := f.called("decide " + proposal.String())
+	if refusal != nil && !f.takes {
+		return refusal
+	}
+	_, err := f.store.DecideProposal(ctx, proposal, action, token)
+	return cmp.Or(refusal, err)
+}
+
+func (f *fakeFlows) ConfirmPayload(ctx context.Context, proposal, payload, _ uuid.UUID, token string) error {
+	if err := f.called("confirm " + payload.String()); err != nil {
+		return err
+	}
+	owner, err := f.store.ConfirmPayload(ctx, payload, token)
+	if err != nil {
+		return err
+	}
+	k, err := f.store.OwnerKeyForSigning(ctx, payload, owner.Address)
+	if err != nil {
+		return err
+	}
+	g := exchange.MultisigSignature{PayloadID: payload, Owner: owner.Address, Signature: signatureOf(owner.Address), Held: true, UserID: k.UserID, ApprovalID: k.Approval}
+	if _, err = f.store.StoreSignature(ctx, g, exchange.Asked{}); err != nil {
+		return err
+	}
+	_, err = f.store.SignProposal(ctx, proposal)
+	return err
+}
+
 func (f *fakeFlows) RefundByBank(ctx context.Context, refund uuid.UUID) error {
 	if err := f.called("refund by bank " + refund.String()); err != nil {
 		return err
@@ -350,6 +434,7 @@ func (f *fakeFlows) CommandFlow(ctx context.Context, flow string, command uuid.U
 		object = "refund"
 	case "multisig":
 		object = multisigObject
+	case proposalObject:
 	default:
 		object = "order"
 	}

@@ -64,6 +64,7 @@ type Flows interface {
 	SwapFlows
 	FeeFlows
 	MultisigFlows
+	ProposalFlows
 	BankRefundFlows
 }
 

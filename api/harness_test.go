@@ -266,13 +266,14 @@ func (e *env) doIn(t testing.TB, method, path string, body any, options ...optio
 	return got
 }
 
-var decision = regexp.MustCompile(`/(approvals/changes|refunds|transfers|swaps|otc/withdrawals)/([0-9a-f-]{36})/(confirm|approve|reject)$`)
+var decision = regexp.MustCompile(`/(approvals/changes|refunds|transfers|swaps|otc/withdrawals|multisig/proposals)/([0-9a-f-]{36})/(confirm|approve|reject)$`)
 
 // withDigest completes a decision that names no digest by that of the object: an officer decides about what is shown.
 func (e *env) withDigest(t testing.TB, path string, body any) any {
 	about := decision.FindStringSubmatch(path)
 	given, plain := body.(map[string]any)
-	if about == nil || (body != nil && body != "{}" && !plain) || given["digest"] != nil {
+	ofPayload := about != nil && about[1] == "multisig/proposals" && about[3] == "confirm" // a signature, and no decision about the proposal
+	if about == nil || ofPayload || (body != nil && body != "{}" && !plain) || given["digest"] != nil {
 		return body
 	}
 	digest, id := strings.Repeat("0", digestLength), uuid.MustParse(about[2])
@@ -288,6 +289,10 @@ func (e *env) withDigest(t testing.TB, path string, body any) any {
 	case "swaps":
 		if o, err := e.store.Swap(t.Context(), store.Everything(), id); err == nil {
 			digest = o.Digest
+		}
+	case "multisig/proposals":
+		if p, err := e.store.Proposal(t.Context(), store.Everything(), id); err == nil {
+			digest = p.Digest
 		}
 	case "refunds":
 		if r, err := e.store.Refund(t.Context(), id); err == nil && r.Digest != "" {

@@ -107,12 +107,7 @@ type wireMultisig struct {
 
 // multisigWire shows an account to a reader. Who of the staff signs and who asked for it is for the staff alone.
 func multisigWire(reader exchange.Principal) func(exchange.MultisigAccount) wireMultisig {
-	staff := func(id uuid.UUID) *uuid.UUID {
-		if !reader.Role.Staff() {
-			return nil
-		}
-		return optID(id)
-	}
+	staff := forStaff(reader)
 	return func(a exchange.MultisigAccount) wireMultisig {
 		w := wireMultisig{
 			ID: a.ID, ChangeID: a.ChangeID, RequestedBy: staff(a.RequestedBy), Network: string(a.Network), Kind: string(a.Kind), Custody: string(a.Custody),

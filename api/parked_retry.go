@@ -179,6 +179,8 @@ func commandObject(p exchange.ParkedFlow) (string, uuid.UUID) {
 		return swapObject, p.ObjectID
 	case workflows.TypeOpenMultisig:
 		return multisigObject, p.ObjectID
+	case workflows.TypeMultisigProposal:
+		return proposalObject, p.ObjectID
 	case workflows.TypeBankRefund:
 		return "refund", p.ObjectID
 	case workflows.TypeReturnDeposit:

@@ -113,6 +113,7 @@ var unproven = map[exchange.Action]string{
 	exchange.ActOpenQuotes:          "a quote is a price",
 	exchange.ActQuoteSwaps:          "a quote is a price",
 	exchange.ActCancelSwaps:         "it moves nothing",
+	exchange.ActCancelProposals:     "it moves nothing",
 	exchange.ActReadPricing:         "a replay computes a price again",
 	exchange.ActUploadFiles:         "a file is evidence; who decides by it proves itself",
 	exchange.ActAnswerDeposits:      "words and files are evidence; who decides by them proves itself",

@@ -153,6 +153,9 @@ func (s scene) quoteID() uuid.UUID {
 // multisigID is an account of several owners that is shared with the scene's merchant.
 func (s scene) multisigID() uuid.UUID { return s.w.multisig(s.merchant().ID).ID }
 
+// proposalID is a payment from a wallet of several owners that is shared with the scene's merchant, who proposed it.
+func (s scene) proposalID() uuid.UUID { return s.w.proposal(s.merchant()).ID }
+
 // cell is a valid request to a route, so that only the caller's rights decide the response.
 type cell struct {
 	id     func(scene) uuid.UUID // what stands for the path's parameter; nil where there is none
@@ -174,6 +177,7 @@ func cells() map[string]cell {
 	quote := func(s scene) uuid.UUID { return s.quoteID() }
 	note := fixed(map[string]any{"note": "because"})
 	decided := fixed(map[string]any{"note": "because", "digest": strings.Repeat("0", 64)})
+	proposed := func(s scene) uuid.UUID { return s.proposalID() }
 	misfit := func(s scene) uuid.UUID { return s.w.misfit().Exception.ID }
 	const auth = "/api/v1/auth/"
 	all := map[string]cell{
@@ -215,6 +219,14 @@ func cells() map[string]cell {
 		"GET " + auth + "multisig/accounts/{id}":                    {id: func(s scene) uuid.UUID { return s.multisigID() }},
 		"POST " + auth + "multisig/accounts/{id}/retry":             {id: func(s scene) uuid.UUID { return s.multisigID() }, shared: true},
 		"POST " + auth + "multisig/accounts/{id}/refund":            {id: func(s scene) uuid.UUID { return s.multisigID() }, shared: true, body: note},
+		"GET " + auth + "multisig/proposals/{id}":                   {id: proposed},
+		"GET " + auth + "multisig/proposals/{id}/payload":           {id: proposed},
+		"POST " + auth + "multisig/proposals/{id}/approve":          {id: proposed, body: decided},
+		"POST " + auth + "multisig/proposals/{id}/reject":           {id: proposed, body: decided},
+		"POST " + auth + "multisig/proposals/{id}/confirm":          {id: proposed, body: fixed(map[string]any{"payload_id": newID(), "signature": "00"})},
+		"POST " + auth + "multisig/proposals/{id}/cancel":           {id: proposed},
+		"POST " + auth + "multisig/proposals/{id}/execute":          {id: proposed},
+		"POST " + auth + "multisig/proposals/{id}/retry":            {id: proposed},
 		"POST " + auth + "treasury/fee-sweeps":                      {body: fixed(map[string]any{"asset": "KES", "amount": "1"})},
 		"POST " + auth + "treasury/fee-sweep-rules":                 {body: fixed(map[string]any{"network": "tron", "asset": "USDT", "threshold": "5", "least": "1"})},
 		"GET " + auth + "escrow-wallets/{id}":                       {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true},

@@ -46,7 +46,7 @@ func (s *server) routes() []route {
 	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
 		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.exceptionRoutes(), s.refundRoutes(), s.bankRefundRoutes(), s.saleApprovalRoutes(),
 		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.momoRoutes(), s.treasuryRoutes(), s.webhookRoutes(), s.parkedRoutes(), s.bankRoutes(), s.payoutAttestationRoutes(),
-		s.freezeRoutes(), s.fileRoutes(), s.houseRoutes(), s.statementRoutes(), s.destinationRoutes(), s.otcRoutes(), s.withdrawalRoutes(), s.feeRoutes(), s.swapRoutes(), s.multisigRoutes())
+		s.freezeRoutes(), s.fileRoutes(), s.houseRoutes(), s.statementRoutes(), s.destinationRoutes(), s.otcRoutes(), s.withdrawalRoutes(), s.feeRoutes(), s.swapRoutes(), s.multisigRoutes(), s.proposalRoutes())
 }
 
 func (s *server) publicRoutes() []route {

@@ -64,7 +64,7 @@ func TestDeliveriesFitTheDocument(t *testing.T) {
 	w.comparedRun()
 	w.movedFloat()
 	w.destination(w.rival)
-	w.activeMultisig(w.rival.ID)
+	w.proposal(w.rival)
 	schemas := webhookSchemas(t)
 	rows, err := storetest.Owner(t, w.store).QueryContext(t.Context(), `SELECT cursor, object_type, object_id, sequence, type, payload, at FROM events`)
 	if err != nil {

@@ -104,6 +104,7 @@ func words() []word {
 	all = append(all, detailWords()...)
 	all = append(all, otcWords()...)
 	all = append(all, swapWords()...)
+	all = append(all, multisigWords()...)
 	slices.SortFunc(all, func(a, b word) int { return strings.Compare(a.name, b.name) })
 	return all
 }
@@ -131,6 +132,28 @@ func swapWords() []word {
 	}
 }
 
+func multisigWords() []word {
+	return []word{
+		{"MultisigKind", "What enforces the quorum: a Safe on Ethereum (safe), the permissions of an account on TRON (tron), or a multisig of the Token program on Solana (spl).", multisigKinds, false},
+		{"MultisigAsked", "The kind of an account of several owners that a request names, or that our key store has the keys (provider).", askedKinds, false},
+		{"MultisigCustody", "Who holds the owners' keys: the owners, or some of them (self), or our key store, for an officer each (provider).", multisigCustody, false},
+		{
+			"MultisigStatus", "The state of an account of several owners: its keys are made or the account on the chain is read (preparing), a payment opens it (opening), it is a wallet (active), its owners on the chain are not those that were agreed any more (differs), or it is none that was agreed (refused).",
+			multisigStatuses, false,
+		},
+		{"ProposalKind", "What a proposal does: it pays.", proposalKinds, false},
+		{"ProposalStatus", "The state of a payment from a wallet of several owners.", proposalStatuses, false},
+		{"ProposalStatusDetail", "What the proposal waits for, or why it ended.", exchange.ProposalDetails(), false},
+		{"OptionalProposalEnding", "How the proposal is to end, as long as what owners signed could still be executed; null for not at all.", proposalEnds(), true},
+		{"PayloadStatus", "Whether signatures can be executed (open), were executed, or can never be (void).", payloadStatuses, false},
+	}
+}
+
+// proposalEnds are the ends of proposals that move nothing.
+func proposalEnds() []string {
+	return text(slices.DeleteFunc(slices.Clone(exchange.ProposalMachine.Final), func(s exchange.ProposalStatus) bool { return s == exchange.ProposalExecuted })...)
+}
+
 // meansOf is the meaning of a field in the events of an object.
 func meansOf(object, field string) string {
 	all := exchange.EventPayload(exchange.EventType{Type: object, Object: object})
@@ -147,10 +170,6 @@ func statusWords() []word {
 		{"OfferStatusDetail", "What the offer needs before it can be ordered.", exchange.OfferDetails(), false},
 		{"FeeSweepStatus", "The state of a sweep of earned fees.", text(exchange.FeeSweepMachine.States()...), false},
 		{"FeeSweepStatusDetail", "What the fee sweep waits for.", exchange.FeeSweepDetails(), false},
-		{
-			"MultisigStatus", "The state of an account of several owners: its keys are made or the account on the chain is read (preparing), a payment opens it (opening), it is a wallet (active), its owners on the chain are not those that were agreed any more (differs), or it is none that was agreed (refused).",
-			multisigStatuses, false,
-		},
 		{"QuoteStatus", "The state of a quote.", text(exchange.QuoteMachine.States()...), false},
 		{"QuoteStatusDetail", "What the quote waits for.", exchange.QuoteDetails(), false},
 		{"RefundStatus", "The state of a refund.", text(exchange.RefundMachine.States()...), false},
@@ -202,9 +221,6 @@ func detailWords() []word {
 			"EscrowTrouble", "Why the address can't be leased to another order, whatever its status: it has stablecoins (money), a movement that is not final (seen), an open payment exception (exception), or a movement that waits for an officer (quarantine). null when nothing is wrong.",
 			text(exchange.EscrowMoney, exchange.EscrowSeen, exchange.EscrowException, exchange.EscrowQuarantine), true,
 		},
-		{"MultisigKind", "What enforces the quorum: a Safe on Ethereum (safe), the permissions of an account on TRON (tron), or a multisig of the Token program on Solana (spl).", multisigKinds, false},
-		{"MultisigAsked", "The kind of an account of several owners that a request names, or that our key store has the keys (provider).", askedKinds, false},
-		{"MultisigCustody", "Who holds the owners' keys: the owners, or some of them (self), or our key store, for an officer each (provider).", multisigCustody, false},
 		{"ExceptionVerdict", "What is decided about the payment exception.", text(exchange.ExcAccepted, exchange.ExcCredited, exchange.ExcWrittenOff), false},
 		{"ParkCommand", "A command of an operator to a parked flow.", []string{verbRetry, verbRefund, verbResolve}, false},
 		{

@@ -89,19 +89,19 @@ type Key interface {
 
 // Block identifies a block.
 type Block struct {
-	Number uint64 // on Solana its slot
-	ID     string
-	Parent string
-	Time   time.Time
+	Number uint64    `json:"number"` // on Solana its slot
+	ID     string    `json:"id"`
+	Parent string    `json:"parent,omitempty"`
+	Time   time.Time `json:"time,omitzero"`
 	// Height counts the blocks before this one, on a network whose transactions expire by it (Solana: smaller than Number,
 	// because slots may have no block). Zero on the others.
-	Height uint64
+	Height uint64 `json:"height,omitempty"`
 }
 
 // Head is the newest block, and the newest block that can't be undone.
 type Head struct {
-	Latest Block
-	Final  Block
+	Latest Block `json:"latest"`
+	Final  Block `json:"final"`
 }
 
 // Holding is what an address has of an asset.
@@ -118,9 +118,9 @@ type Balance struct {
 
 // Transfer is an intent to pay. Both addresses are canonical.
 type Transfer struct {
-	From   string
-	To     string
-	Amount money.Amount
+	From   string       `json:"from"`
+	To     string       `json:"to"`
+	Amount money.Amount `json:"amount"`
 }
 
 // Equal compares amounts by their value, which == does not.

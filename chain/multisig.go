@@ -31,14 +31,15 @@ type Multisig interface {
 	// key that is no owner's.
 	Signature(j Joint, signature []byte) (OwnerSignature, error)
 	// PrepareExecution builds the transaction that carries out a joint one with these signatures, after simulating it. The
-	// account's quorum at the newest block must still accept them.
+	// account's quorum at the newest block must still accept them. A replacement with a higher bid is built whatever the account
+	// accepts by now: it uses up a number of the payer that blocks others.
 	PrepareExecution(ctx context.Context, j Joint, signatures []OwnerSignature, d ExecutionDraft) (Execution, error)
 	// SignExecution completes it: with the key of the draft's payer where the network has one, else with no key. Before
 	// signing, the bytes are decoded and must match the joint transaction and its signatures exactly.
 	SignExecution(x Execution, payer ...Key) (Signed, error)
 	// Outcome reports what became of a joint transaction, whoever sent it, from a final block not older than the one at which
 	// it was prepared. The ids of its executions that the caller has stored, if any, are looked for first: where strangers can
-	// hide a transaction among others, they are found all the same.
+	// hide a transaction among others, they are found all the same. An id of another transaction changes nothing.
 	Outcome(ctx context.Context, j Joint, executions ...string) (JointOutcome, error)
 }
 
@@ -78,25 +79,25 @@ func OpeningOf(a exchange.MultisigAccount) (seed string, q OwnersChange) {
 
 // Owner is one of the keys that control an account.
 type Owner struct {
-	Address string // canonical
-	Weight  uint32 // 1 where the network has no weights
+	Address string `json:"address"` // canonical
+	Weight  uint32 `json:"weight"`  // 1 where the network has no weights
 }
 
 // Quorum is who controls an account.
 type Quorum struct {
-	Owners    []Owner // ordered by address
-	Threshold uint32  // the sum of weights that suffices
+	Owners    []Owner `json:"owners"`    // ordered by address
+	Threshold uint32  `json:"threshold"` // the sum of weights that suffices
 	// Control is the quorum that may change the owners, where it is another (TRON: the owner permission). Nil: the same.
-	Control *Quorum
+	Control *Quorum `json:"control,omitempty"`
 	// Permission is the number of the permission on TRON whose quorum this is.
-	Permission int32
+	Permission int32 `json:"permission,omitempty"`
 	// Sequence is the next number of the account, on a network whose accounts number their joint transactions (a Safe's nonce).
-	Sequence uint64
+	Sequence uint64 `json:"sequence,omitempty"`
 	// Head holds the blocks at which it was read.
-	Head Head
+	Head Head `json:"head,omitzero"`
 	// Moving is set while the newest block and the newest final one differ about owners or threshold, or about whether there is
 	// such an account at all.
-	Moving bool
+	Moving bool `json:"moving,omitempty"`
 }
 
 // Joined is what the newest final block and the newest one say together. What only one of them refuses is moving: either the refusal is
@@ -121,31 +122,31 @@ func Joined(final Quorum, finalErr error, latest Quorum, latestErr error) (Quoru
 // JointDraft is the input of PrepareJoint. It has a transfer or an owners' change, or neither: that cancels what else is at
 // its number.
 type JointDraft struct {
-	Account  string
-	Transfer *Transfer // From is Account
-	Owners   *OwnersChange
+	Account  string        `json:"account"`
+	Transfer *Transfer     `json:"transfer,omitempty"` // From is Account
+	Owners   *OwnersChange `json:"owners,omitempty"`
 	// Quorum is what was read and approved: the transaction is built for these owners.
-	Quorum Quorum
+	Quorum Quorum `json:"quorum"`
 	// Sequence is the joint transaction's number, on a network that has them.
-	Sequence uint64
+	Sequence uint64 `json:"sequence,omitempty"`
 	// Signers are the owners whose signatures the transaction needs, in the order of their addresses, on a network whose
 	// messages name their signers (Solana): as many as the threshold. Empty where any owners may sign. When another owner
 	// signs in place of one of them, a joint transaction of that choice is prepared at the same value of the nonce account.
 	// Of all that are prepared at one value, the network executes at most one.
-	Signers []string
+	Signers []string `json:"signers,omitempty"`
 	// FeePayer and NonceAccount are as in Draft, on a sponsored network.
-	FeePayer     string
-	NonceAccount string
+	FeePayer     string `json:"fee_payer,omitempty"`
+	NonceAccount string `json:"nonce_account,omitempty"`
 	// Life is how long the signatures are worth something, where the network limits that; zero: as long as it allows.
-	Life time.Duration
+	Life time.Duration `json:"life,omitempty"`
 }
 
 // OwnersChange is the quorum that an account shall have.
 type OwnersChange struct {
-	Owners    []Owner
-	Threshold uint32
+	Owners    []Owner `json:"owners"`
+	Threshold uint32  `json:"threshold"`
 	// Control is the quorum of the owner permission on TRON.
-	Control *OwnersChange
+	Control *OwnersChange `json:"control,omitempty"`
 }
 
 // Equal reports whether two changes give an account the same quorum; nil is none.
@@ -156,22 +157,22 @@ func (c *OwnersChange) Equal(o *OwnersChange) bool {
 	return c.Threshold == o.Threshold && slices.Equal(c.Owners, o.Owners) && c.Control.Equal(o.Control)
 }
 
-// Joint is a transaction that several owners sign.
+// Joint is a transaction that several owners sign. Encode gives the form in which it is stored.
 type Joint struct {
 	JointDraft
 	// Digest is what an owner's key signs: 32 bytes for secp256k1, the message itself on Solana.
-	Digest []byte
+	Digest []byte `json:"digest"`
 	// Body is the network's encoding: the SafeTx as EIP-712 typed data (JSON), TRON's raw_data, Solana's message.
-	Body []byte
+	Body []byte `json:"body"`
 	// ID names it for ever: the SafeTx hash or the transaction id on TRON, in the network's form. On Solana the hash of the
 	// message, because the transaction's id is the fee payer's signature.
-	ID string
+	ID string `json:"id"`
 	// ExpiresAt is when the chain stops accepting it; zero where it never does.
-	ExpiresAt time.Time
-	RefBlock  string // the block it refers to, or the value of its nonce account
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	RefBlock  string    `json:"ref_block,omitempty"` // the block it refers to, or the value of its nonce account
 	// Block is the final block at which it was prepared.
-	Block    Block
-	FeeLimit money.Amount // the most that the account itself can pay for it, in the native coin
+	Block    Block        `json:"block"`
+	FeeLimit money.Amount `json:"fee_limit"` // the most that the account itself can pay for it, in the native coin
 }
 
 // OwnerSignature is the signature of one owner.
@@ -187,6 +188,8 @@ type ExecutionDraft struct {
 	Payer string
 	Nonce uint64
 	Bump  exchange.Bid
+	// Limit is the FeeLimit of the one that this one replaces: with Bump it says how much gas that had.
+	Limit money.Amount
 }
 
 // Execution is the transaction that carries out a joint one.

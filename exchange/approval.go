@@ -47,7 +47,11 @@ const (
 	ApproveSale     ApprovalObject = "order"  // a sale whose crypto leaves a wallet in our custody; the rule is that of transfers
 	// A withdrawal of a merchant; the rule is that of transfers.
 	ApproveWithdrawal ApprovalObject = "otc_withdrawal"
-	ApproveSwap       ApprovalObject = "swap"        // a swap; the rule is that of transfers
+	ApproveSwap       ApprovalObject = "swap" // a swap; the rule is that of transfers
+	// A payment from a wallet of several owners; the rule is that of transfers, and the wallet's policy.
+	ApproveProposal ApprovalObject = "multisig_proposal"
+	// What owners sign for it: the officer whose key our key store has confirms that the key signs exactly this. It counts for no rule.
+	ApprovePayload    ApprovalObject = "multisig_payload"
 	ApproveBankPayout ApprovalObject = "bank_payout" // officers confirm that the bank payment was made
 )
 

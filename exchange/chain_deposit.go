@@ -210,7 +210,7 @@ type QuarantinedMovement struct {
 // SigningHold is why no transaction is signed for a payment.
 type SigningHold string
 
-// The reasons. HoldWatch, HoldFrozen and HoldPutBack pass by themselves, HoldInactive when the account is switched on again; the others
+// The reasons. HoldWatch, HoldFrozen, HoldPutBack and HoldDiffers pass by themselves, HoldInactive when the account is switched on again; the others
 // last until an officer settles the quarantined movement.
 const (
 	HoldNone       SigningHold = ""
@@ -220,12 +220,13 @@ const (
 	HoldInactive   SigningHold = "inactive_account" // a party of the payment was switched off
 	HoldFrozen     SigningHold = "frozen"           // an officer has frozen all outgoing payments
 	HoldPutBack    SigningHold = "put_back"         // the database was put back and two officers have not released it, so shillings may have moved unseen
+	HoldDiffers    SigningHold = "account_differs"  // the owners of the wallet on the chain are not those that were agreed
 	HoldWatch      SigningHold = "watch_behind"     // the chain is not read up to its newest block, so later sends are unknown
 )
 
 // Passes reports whether a hold ends without a decision about the payment.
 func (h SigningHold) Passes() bool {
-	return h == HoldWatch || h == HoldFrozen || h == HoldPutBack
+	return h == HoldWatch || h == HoldFrozen || h == HoldPutBack || h == HoldDiffers
 }
 
 // WatchLook is the state of a network when the watch read it.

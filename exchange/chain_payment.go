@@ -72,6 +72,8 @@ const (
 	ForSwapPayout  ChainPurpose = "swap_payout"  // the second leg, from the treasury to the wallet
 	ForSwapRefund  ChainPurpose = "swap_refund"  // what the first leg collected, back to the wallet
 
+	ForProposal ChainPurpose = "proposal" // crypto that owners of a wallet of several owners send; their signatures authorise it
+
 	ForNonceAccount ChainPurpose = "nonce_account" // opens the nonce account of a cold wallet, which is its object
 	ForNonceAdvance ChainPurpose = "nonce_advance" // makes a handed-out transaction, which is its object, impossible
 
@@ -80,14 +82,14 @@ const (
 
 // ChainPurposes lists the purposes.
 func ChainPurposes() []ChainPurpose {
-	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForSwapCollect, ForSwapPayout, ForSwapRefund, ForNonceAccount, ForNonceAdvance, ForMultisigOpen}
+	return []ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForSwapCollect, ForSwapPayout, ForSwapRefund, ForProposal, ForNonceAccount, ForNonceAdvance, ForMultisigOpen}
 }
 
 // Owed reports whether a payment of the purpose carries out an object whose money is held for it, rather than being coins of the house
 // that pay for other payments.
 func (p ChainPurpose) Owed() bool {
 	switch p {
-	case ForOrder, ForRefund, ForTransfer, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForSwapCollect, ForSwapPayout, ForSwapRefund:
+	case ForOrder, ForRefund, ForTransfer, ForSweep, ForFunding, ForWithdrawal, ForFeeSweep, ForSwapCollect, ForSwapPayout, ForSwapRefund, ForProposal:
 		return true
 	case ForGas, ForNonceAccount, ForNonceAdvance, ForMultisigOpen:
 	}

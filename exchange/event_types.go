@@ -70,6 +70,10 @@ var eventTypes = []EventType{
 	{"fee_sweep_rule.changed", "fee_sweep_rule", "Two treasury officers agreed when earned fees are swept by themselves, or one switched it off.", true},
 	{"swap.opened", "swap", "A swap was opened, and the money of both sides is held.", false},
 	{"swap.changed", "swap", "The swap changed, and its status did not.", false},
+	{"multisig_proposal.changed", "multisig_proposal", "The proposal changed, and its status did not.", false},
+	{"multisig_proposal.payload", "multisig_proposal", "What owners sign for the proposal is stored.", false},
+	{"multisig_proposal.void", "multisig_proposal", "A payload of the proposal is proven impossible, and its signatures are void.", false},
+	{"multisig_proposal.signed", "multisig_proposal", "An owner signed a payload of the proposal.", false},
 	{"swap_marks.changed", "swap_marks", "Officers agreed on water marks of the treasury's wallet of a network.", true},
 	{"swap_marks.low", "swap_marks", "The treasury's wallet of a network has less available than the low mark.", true},
 	{"swap_marks.refilled", "swap_marks", "The treasury's wallet of a network has enough available again.", true},
@@ -126,6 +130,7 @@ var machineEvents = []struct {
 	{"fee_sweep", texts(FeeSweepMachine.States()), string(FeeSweepPending), true},
 	{"swap", texts(SwapMachine.States()), string(SwapReserved), false},
 	{"multisig_account", texts(MultisigMachine.States()), "", true},
+	{"multisig_proposal", texts(ProposalMachine.States()), "", false},
 }
 
 // EventTypes lists every type of event, by name.
@@ -168,7 +173,7 @@ var auditOnly = []string{
 	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "device.added", "escrow.requested", "escrow_claim.created", "fiat_currency.create",
 	"fee_sweep.refund", "fee_sweep.retry", "fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "file.deleted", "file.key_sealed_anew", "file.link_issued", "file.uploaded", "file.used", "file.viewed",
 	"fx_quote.replayed", "inventory.allocated", "invitation.accepted", "invitation.created", "invitation.withdrawn", "limits.approval_rule_changed", "limits.destination_rest_changed",
-	"limits.role_changed", "limits.valuation_changed", "login.failed", "momo_breaker.closed", "momo_terms.entered", "multisig_account.key_sealed_anew", "multisig_account.refund", "multisig_account.retry", "order.approve_token_issued", "order.approved", "order.decision_refused", "order.refund",
+	"limits.role_changed", "limits.valuation_changed", "login.failed", "multisig_payload.approve_token_issued", "multisig_payload.approved", "multisig_payload.decision_refused", "multisig_proposal.approve_token_issued", "multisig_proposal.approved", "multisig_proposal.decision_refused", "multisig_proposal.refund", "multisig_proposal.reject_token_issued", "multisig_proposal.rejected", "multisig_proposal.retry", "momo_breaker.closed", "momo_terms.entered", "multisig_account.key_sealed_anew", "multisig_account.refund", "multisig_account.retry", "order.approve_token_issued", "order.approved", "order.decision_refused", "order.refund",
 	"order.reject_token_issued", "order.rejected", "order.resolve", "order.retry",
 	"order_payout.refused_by_bank", "otc_deposit.reviewed", "otc_withdrawal.approve_token_issued", "otc_withdrawal.decision_refused", "otc_withdrawal.reject_token_issued", "otc_withdrawal.resolve", "otc_withdrawal.retry", "passkey.added", "passkey.removed", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
 	"refund.rejected", "refund.requested", "refund.retry", "security.passkey_cloned", "session.all_revoked", "session.created", "session.revoked", "session.stepped_up", "staff.appointed_by_one_officer",
@@ -179,7 +184,7 @@ var auditOnly = []string{
 
 // auditObjects are the types of object that appear only in the audit log.
 var auditObjects = []string{
-	"approval_rule", "country", "denied_address", "destination_rest", "device", "escrow_claim", "fiat_currency", "file", "invitation", "momo_breaker", "momo_terms", "passkey", "refund_request", "role", "swap_quote", "valuation", "webhook_delivery",
+	"approval_rule", "country", "denied_address", "destination_rest", "device", "escrow_claim", "fiat_currency", "file", "invitation", "momo_breaker", "momo_terms", "multisig_payload", "passkey", "refund_request", "role", "swap_quote", "valuation", "webhook_delivery",
 }
 
 // AuditActions lists every action of the audit log.

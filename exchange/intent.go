@@ -58,6 +58,10 @@ const (
 	IntendOTCMatch          IntentKind = "deposit.match" // an officer names the payment to our number that is its money
 	IntendSwap              IntentKind = "swap.open"
 	IntendSwapCancel        IntentKind = "swap.cancel"
+	IntendProposal          IntentKind = "proposal.open"
+	IntendProposalCancel    IntentKind = "proposal.cancel"
+	IntendProposalSign      IntentKind = "proposal.sign" // the signature of an owner whose key is not ours
+	IntendProposalExecute   IntentKind = "proposal.execute"
 )
 
 // intentFlows are the prefixes of the ids of the flows that may use intents, by kind. 0028_otc_deposits.sql has the same.
@@ -74,11 +78,14 @@ var intentFlows = map[IntentKind]string{
 	IntendWithdrawalExecute: outFlow, IntendWithdrawalPaid: outFlow,
 	IntendRefundPaid: "bank-refund:",
 	IntendSwap:       "swap:", IntendSwapCancel: "swap:",
+	IntendProposal: proposalFlow, IntendProposalCancel: proposalFlow, IntendProposalSign: proposalFlow, IntendProposalExecute: proposalFlow,
 }
 
 const (
 	otcFlow = "otc-deposit:"
 	outFlow = "otc-withdrawal:"
+
+	proposalFlow = "multisig-proposal:"
 )
 
 // IntentKinds lists the kinds in a fixed order.

@@ -23,7 +23,8 @@ const (
 	LiveWithdrawal LiveKind = "otc_withdrawal"
 	LiveFeeSweep   LiveKind = "fee_sweep"
 	LiveSwap       LiveKind = "swap"
-	LiveMultisig   LiveKind = "multisig"    // an account of several owners that is not a wallet yet
+	LiveMultisig   LiveKind = "multisig" // an account of several owners that is not a wallet yet
+	LiveProposal   LiveKind = "multisig_proposal"
 	LiveBankRefund LiveKind = "bank_refund" // a refund by bank that is not paid
 	LiveTopUp      LiveKind = "top_up"      // a top-up that was signed, whose payment may have ended before it is final
 )
@@ -32,7 +33,7 @@ const (
 type LiveRow struct {
 	Kind       LiveKind
 	ObjectID   uuid.UUID
-	IntentID   uuid.UUID // that opened an order, a transfer, an OTC deposit, a withdrawal or a swap
+	IntentID   uuid.UUID // that opened an order, a transfer, an OTC deposit, a withdrawal, a swap or a proposal
 	RequestID  uuid.UUID // the request to return crypto
 	OrderID    uuid.UUID
 	Type       OrderType

@@ -24,6 +24,7 @@ type ParkedFlow struct {
 	FeeSweepID  uuid.UUID
 	SwapID      uuid.UUID
 	MultisigID  uuid.UUID // the account of several owners that the object is
+	ProposalID  uuid.UUID
 	ExceptionID uuid.UUID // the open payment exception that the object is or has
 	RefundID    uuid.UUID
 	TransferID  uuid.UUID

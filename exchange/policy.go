@@ -118,6 +118,11 @@ const (
 	ActWriteSwapMarks       Action = "swap_marks.write" // with a second officer
 	ActReadMultisig         Action = "multisig.read"    // accounts of several owners
 	ActProposeMultisig      Action = "multisig.propose" // a treasury wallet of several owners, with a second officer
+	ActReadProposals        Action = "proposals.read"   // and what owners sign for them
+	ActOpenProposals        Action = "proposals.open"   // payments from wallets of several owners
+	ActSignProposals        Action = "proposals.sign"   // bring the signature of an owner
+	ActCancelProposals      Action = "proposals.cancel"
+	ActExecuteProposals     Action = "proposals.execute" // send what enough owners signed
 )
 
 type grants map[Role]Scope
@@ -309,6 +314,15 @@ var policy = map[Action]grants{
 		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
 	},
 	ActProposeMultisig: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadProposals: {
+		RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	// The merchant with whom a wallet is shared proposes, and cancels what it proposed; officers approve (ActApprove) and execute.
+	ActOpenProposals: {RoleVendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	// A signature proves its owner, whoever brings it. Only officers have keys in our key store.
+	ActSignProposals:    {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActCancelProposals:  {RoleVendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActExecuteProposals: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
@@ -339,6 +353,7 @@ var moving = map[Action]bool{
 	ActWriteBankAccounts: true, ActBookJournal: true, ActSweepFees: true, ActImportStatements: true, ActMatchLines: true, ActMatchC2B: true, ActAddDestinations: true, ActConfirmDestinations: true,
 	ActWriteDeposits: true, ActConfirmDeposits: true, ActRejectDeposits: true, ActSettleDeposits: true, ActAuditDeposits: true,
 	ActWriteWithdrawals: true, ActExecuteWithdrawals: true, ActOpenSwaps: true, ActWriteSwapMarks: true, ActProposeMultisig: true,
+	ActOpenProposals: true, ActSignProposals: true, ActExecuteProposals: true,
 }
 
 // ofPassword are the actions for which a PIN is too weak: they give rights to others, or send data or money elsewhere.

@@ -26,6 +26,7 @@ const (
 	ReleaseWithdrawal ReleasePurpose = "withdrawal"
 	ReleaseFeeSweep   ReleasePurpose = "fee_sweep" // earned fees that go to the treasury
 	ReleaseSwap       ReleasePurpose = "swap"      // what the owner of a wallet gives for another asset
+	ReleaseProposal   ReleasePurpose = "proposal"  // what leaves a wallet of several owners
 )
 
 // Exemption is why a release asks no officer by its value and counts in no sum. The table release_exemptions says why of each.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/google/uuid"
 
@@ -20,6 +21,12 @@ const attemptOfTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE network 
 // handed-out transaction. CodeUnsupported for the house's own coins. On sequenced networks the wallet's sequence stays as
 // it is; a reopening lets it continue. A repeated call with the same payment changes nothing.
 func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, note string, by exchange.Principal) (exchange.ChainPayment, error) {
+	if p, err := readOne[exchange.ChainPayment](ctx, t, "chain payment", readPayment, paymentID); err != nil || p.Purpose == exchange.ForProposal {
+		if err == nil { // its flow finds what owners signed, whoever sent it
+			err = exchange.Errorf(exchange.CodeUnsupported, "A payment that owners of a wallet sign is completed by its own flow.")
+		}
+		return p, err
+	}
 	object, p, err := t.objectOf(ctx, paymentID)
 	if err != nil {
 		return p, err
@@ -104,7 +111,11 @@ func (t unitTx) takeOver(ctx context.Context, object paymentObject, p exchange.C
 			return p, err
 		}
 	}
-	if err := t.becomesOurs(ctx, d.Network, d.TxID, "payment "+p.ID.String()+": "+note, by); err != nil {
+	var index sql.NullInt64
+	if p.Purpose == exchange.ForProposal { // its other movements may be those of other proposals
+		index = sql.NullInt64{Int64: int64(d.Index), Valid: true}
+	}
+	if err := t.becomesOurs(ctx, d.Network, d.TxID, index, "payment "+p.ID.String()+": "+note, by); err != nil {
 		return p, err
 	}
 	return p, object.follow(ctx, t, stageIncluded, d.TxID)

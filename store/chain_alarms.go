@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/google/uuid"
 
@@ -117,16 +118,17 @@ func (st *step) doubt(ctx context.Context, a exchange.ChainAttempt, carriedOut b
 }
 
 const settleAsOurs = `UPDATE deposit_quarantine SET settled_at = $3, note = $4
-WHERE network = $1 AND tx_id = $2 AND reason = 'not_our_send' AND settled_at IS NULL RETURNING id`
+WHERE network = $1 AND tx_id = $2 AND reason = 'not_our_send' AND settled_at IS NULL AND event_index = coalesce($5, event_index) RETURNING id`
 
-// becomesOurs settles the alarm about a transaction that the watch saw before it was stored here, as one that was imported. The
+// becomesOurs settles the alarm about a transaction that the watch saw before it was stored here, as one that was imported: of
+// all its movements, or of one. The
 // caller has stored it: the signer may settle no other alarm.
-func (t unitTx) becomesOurs(ctx context.Context, n exchange.Network, txID, note string, by exchange.Principal) error {
+func (t unitTx) becomesOurs(ctx context.Context, n exchange.Network, txID string, index sql.NullInt64, note string, by exchange.Principal) error {
 	if err := t.lockTransaction(ctx, n, txID); err != nil {
 		return err
 	}
 	var ids []uuid.UUID
-	if err := t.All(ctx, &ids, settleAsOurs, n, txID, t.s.now(), note); err != nil {
+	if err := t.All(ctx, &ids, settleAsOurs, n, txID, t.s.now(), note, index); err != nil {
 		return err
 	}
 	for _, id := range ids {

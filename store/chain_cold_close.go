@@ -173,23 +173,27 @@ func (s *Store) ApproveNonceAccount(ctx context.Context, paymentID uuid.UUID, ac
 		if of.Status != exchange.ChainApproved || of.FeeWalletID == uuid.Nil {
 			return of, none, exchange.Errorf(exchange.CodeStateConflict, "A payment that is %s needs no nonce account.", of.Status)
 		}
-		n := 1
-		switch p, found, err := t.paymentOf(ctx, exchange.ForNonceAccount, of.WalletID); {
-		case err != nil:
-			return p, none, err
-		case found && p.ToAddress == account && p.Status == exchange.ChainParked:
-			p, err = t.approveAgain(ctx, &noncePayment{}, p)
-			return p, none, err
-		case found && p.ToAddress == account && p.Status != exchange.ChainCompleted && p.Status != exchange.ChainCancelled:
-			return p, none, nil
-		case found:
-			n = p.N + 1
-		}
-		p, err := t.addPayment(ctx, flow, &noncePayment{}, exchange.ChainPayment{
-			Purpose: exchange.ForNonceAccount, ObjectID: of.WalletID, N: n, Network: of.Network, Amount: rent, WalletID: of.FeeWalletID,
-			ToAddress: account, ApprovedBy: byPolicy,
-		})
+		p, err := t.openNonce(ctx, of, of.WalletID, account, rent)
 		return p, none, err
+	})
+}
+
+// openNonce approves the payment that opens the nonce account of an object for another payment, from the wallet that pays that one's fee. The open
+// one is returned, and a parked one becomes ready to be signed again.
+func (t unitTx) openNonce(ctx context.Context, of exchange.ChainPayment, object uuid.UUID, account string, rent money.Amount) (exchange.ChainPayment, error) {
+	n := 1
+	switch p, found, err := t.paymentOf(ctx, exchange.ForNonceAccount, object); {
+	case err != nil:
+		return p, err
+	case found && p.ToAddress == account && p.Status == exchange.ChainParked:
+		return t.approveAgain(ctx, &noncePayment{}, p)
+	case found && p.ToAddress == account && p.Status != exchange.ChainCompleted && p.Status != exchange.ChainCancelled:
+		return p, nil
+	case found:
+		n = p.N + 1
+	}
+	return t.addPayment(ctx, flow, &noncePayment{}, exchange.ChainPayment{
+		Purpose: exchange.ForNonceAccount, ObjectID: object, N: n, Network: of.Network, Amount: rent, WalletID: of.FeeWalletID, ToAddress: account, ApprovedBy: byPolicy,
 	})
 }
 
@@ -199,9 +203,15 @@ type noncePayment struct {
 	object paymentObject       // the object of that draft's payment
 }
 
-// lockedAdvance finds the draft that an advance invalidates.
-func (t unitTx) lockedAdvance(ctx context.Context, draftID uuid.UUID) (paymentObject, error) {
-	object, d, err := t.draftOf(ctx, draftID)
+// lockedAdvance finds the draft that an advance invalidates. A payload that owners of a wallet sign is voided by who reads the final chain.
+func (t unitTx) lockedAdvance(ctx context.Context, id uuid.UUID) (paymentObject, error) {
+	if y, found, err := readFound[payloadRow](ctx, t, readPayload, id); err != nil || found {
+		if err == nil {
+			_, err = t.startProposal(ctx, y.ProposalID)
+		}
+		return &noncePayment{}, err
+	}
+	object, d, err := t.draftOf(ctx, id)
 	return &noncePayment{closes: &d, object: object}, err
 }
 

@@ -48,7 +48,7 @@ func (t unitTx) mayGiveUp(ctx context.Context, paymentID uuid.UUID) error {
 	switch hold {
 	case exchange.HoldUnexpected, exchange.HoldSentBefore:
 		return exchange.Errorf(exchange.CodeStateConflict, "Money that left the wallet may be this payment (%s). An officer has to settle that before the payment can be given up.", hold)
-	case exchange.HoldNone, exchange.HoldForeign, exchange.HoldInactive, exchange.HoldFrozen, exchange.HoldPutBack, exchange.HoldWatch: // nothing of the payment itself
+	case exchange.HoldNone, exchange.HoldForeign, exchange.HoldInactive, exchange.HoldFrozen, exchange.HoldPutBack, exchange.HoldDiffers, exchange.HoldWatch: // nothing of the payment itself
 	}
 	var waits string
 	if err := t.Get(ctx, &waits, readGivingUp, paymentID); err != nil || waits == "" {

@@ -74,6 +74,9 @@ func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, i
 		return &feeSweepPayment{sweep: f}, err
 	case exchange.ForSwapCollect, exchange.ForSwapPayout, exchange.ForSwapRefund:
 		return t.lockedSwapLeg(ctx, purpose, id)
+	case exchange.ForProposal:
+		w, err := t.startProposal(ctx, id)
+		return &proposalPayment{w}, err
 	case exchange.ForFunding:
 		o, err := t.lockedOrder(ctx, id)
 		return &fundingPayment{order: o}, err

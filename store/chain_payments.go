@@ -74,7 +74,7 @@ func (t unitTx) addPayment(ctx context.Context, by exchange.Principal, object pa
 	}
 	p.N, p.FromAddress, p.Status, p.Fee, p.Version = max(p.N, 1), w.Address, exchange.ChainApproved, money.Zero(p.Network.NativeCoin()), 1
 	p.CreatedAt, p.UpdatedAt = t.s.now(), t.s.now()
-	if p.Network.Sponsored() {
+	if p.Network.Sponsored() || p.Purpose == exchange.ForProposal && p.Network == exchange.Ethereum { // a Safe sends nothing itself
 		if err := t.sponsor(ctx, &p); err != nil {
 			return p, err
 		}
@@ -145,6 +145,9 @@ func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.C
 		if denied {
 			return p, nil, exchange.Errorf(exchange.CodeForbidden, "The recipient of payment %s is on the deny list.", p.ID)
 		}
+	}
+	if p.Purpose == exchange.ForProposal { // its owners signed, see ExecutionForSigning
+		return p, nil, nil
 	}
 	wallets := []uuid.UUID{p.WalletID}
 	if p.FeeWalletID != uuid.Nil {

@@ -207,7 +207,7 @@ func (s *Store) recordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, b
 		if a.Status == to {
 			return nil
 		}
-		if fee.Asset() == "" {
+		if fee.Asset() == "" || st.sentByOther() {
 			fee = money.Zero(st.payment.Network.NativeCoin())
 		}
 		if fee.Sign() < 0 || fee.Asset() != st.payment.Network.NativeCoin() {

@@ -173,6 +173,8 @@ func (s *Store) ProposeSettlement(ctx context.Context, id, payment uuid.UUID, no
 
 const maxSettlementNote = 400
 
+const mayBeProposal = `SELECT coalesce((SELECT reason = 'not_our_send' AND may_be_proposal(q) FROM deposit_quarantine q WHERE q.id = $1), false)`
+
 func (t unitTx) applySettlement(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
 	terms, err := termsFrom[settleTerms](c)
 	if err != nil {
@@ -181,6 +183,13 @@ func (t unitTx) applySettlement(ctx context.Context, c exchange.ControlChange, b
 	if terms.PaymentID != nil {
 		_, err = t.adopt(ctx, terms.QuarantineID, *terms.PaymentID, terms.Note, by)
 		return err
+	}
+	var proposal bool
+	if err := t.Get(ctx, &proposal, mayBeProposal, terms.QuarantineID); err != nil {
+		return err
+	}
+	if proposal {
+		return exchange.Errorf(exchange.CodeStateConflict, "The movement may be what the owners of the wallet signed for a proposal. It is settled when that has taken it over, or has ended.")
 	}
 	if err := t.One(ctx, settleQuarantine, terms.QuarantineID, t.s.now(), terms.Note); err != nil {
 		return err

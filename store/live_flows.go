@@ -43,6 +43,9 @@ WITH own AS (
     SELECT 'swap', s.id, s.intent_id, NULL, NULL, '', s.network::text, s.from_asset::text, s.vendor_id, s.updated_at
     FROM swaps s WHERE s.status NOT IN ('completed', 'refunded', 'cancelled', 'expired', 'failed')
     UNION ALL
+    SELECT 'multisig_proposal', p.id, p.intent_id, NULL, NULL, '', p.network::text, p.asset::text, p.merchant_id, p.updated_at
+    FROM multisig_proposals p WHERE p.status NOT IN ('executed', 'rejected', 'cancelled', 'expired', 'superseded', 'failed')
+    UNION ALL
     SELECT 'late', l.attempt_id, NULL, NULL, a.order_id, '', '', '', NULL, l.updated_at
     FROM late l JOIN payment_attempts a ON a.id = l.attempt_id WHERE a.object_type = 'order'
     UNION ALL

@@ -59,8 +59,8 @@ const insertNonce = `INSERT INTO nonces (wallet_id, nonce, payment_id) VALUES ($
 // takeNonce assigns to the payment the number that its transaction was signed with, if it is still the sequence's next
 // one. CodeConflict means that another payment was faster; the signature is then worthless.
 func (t unitTx) takeNonce(ctx context.Context, p exchange.ChainPayment, a exchange.ChainAttempt) error {
-	if a.NonceWallet != p.WalletID {
-		return exchange.Errorf(exchange.CodeInternal, "a transaction of wallet %s has the sequence of %s", p.WalletID, a.NonceWallet)
+	if a.NonceWallet != p.FeeCustody() {
+		return exchange.Errorf(exchange.CodeInternal, "a transaction of wallet %s has the sequence of %s", p.FeeCustody(), a.NonceWallet)
 	}
 	var rows []nonceSequenceRow
 	if err := t.All(ctx, &rows, lockNonceSequence, a.NonceWallet); err != nil {
@@ -150,7 +150,7 @@ func (s *Store) saveSigned(ctx context.Context, a exchange.ChainAttempt, by exch
 		}
 		saved, err := t.insertTx(ctx, p, a)
 		if err == nil {
-			err = t.becomesOurs(ctx, p.Network, a.TxID, "payment "+p.ID.String()+" made it", by)
+			err = t.becomesOurs(ctx, p.Network, a.TxID, sql.NullInt64{}, "payment "+p.ID.String()+" made it", by)
 		}
 		if err != nil {
 			return saved, none, err

@@ -44,10 +44,10 @@ const oneParked = `WITH page AS (SELECT * FROM parked_flows WHERE workflow_id = 
 // lies in an exception of its prompt, whose amount is what came.
 const readParked = `
 SELECT p.workflow_id, p.run_id, p.flow_type AS type, p.object_type, p.object_id, p.reason, p.since,
-    coalesce(nullif(p.network, ''), c.network, o.network, t.network, r.network, s.network, v.network, m.network, '') AS network,
-    o.id AS order_id, x.id AS exception_id, r.id AS refund_id, t.id AS transfer_id, w.id AS withdrawal_id, d.id AS deposit_id, s.id AS fee_sweep_id, v.id AS swap_id, m.id AS multisig_id, coalesce(o.customer_id, t.sender_id) AS customer_id,
-    coalesce(o.vendor_id, t.vendor_id, w.merchant_id, d.merchant_id, v.vendor_id, m.merchant_id) AS merchant_id,
-    coalesce(r.amount, c.amount, x.amount, a.amount, o.crypto_amount, t.amount, w.payout_amount, s.amount, v.from_amount, d.fiat_amount)||' '||coalesce(r.asset, c.asset, x.asset, a.asset, o.asset, t.asset, w.payout_asset, s.asset, v.from_asset, 'KES') AS amount
+    coalesce(nullif(p.network, ''), c.network, o.network, t.network, r.network, s.network, v.network, m.network, q.network, '') AS network,
+    o.id AS order_id, x.id AS exception_id, r.id AS refund_id, t.id AS transfer_id, w.id AS withdrawal_id, d.id AS deposit_id, s.id AS fee_sweep_id, v.id AS swap_id, m.id AS multisig_id, q.id AS proposal_id, coalesce(o.customer_id, t.sender_id) AS customer_id,
+    coalesce(o.vendor_id, t.vendor_id, w.merchant_id, d.merchant_id, v.vendor_id, m.merchant_id, q.merchant_id) AS merchant_id,
+    coalesce(r.amount, c.amount, x.amount, a.amount, o.crypto_amount, t.amount, w.payout_amount, s.amount, v.from_amount, q.amount, d.fiat_amount)||' '||coalesce(r.asset, c.asset, x.asset, a.asset, o.asset, t.asset, w.payout_asset, s.asset, v.from_asset, q.asset, 'KES') AS amount
 FROM page p
 LEFT JOIN chain_payments c ON p.object_type = 'chain_payment' AND c.id = p.object_id
 LEFT JOIN payment_attempts a ON p.object_type = 'payment_attempt' AND a.id = p.object_id
@@ -56,6 +56,7 @@ LEFT JOIN payment_exceptions x ON x.id = CASE p.object_type WHEN 'payment_except
 LEFT JOIN refunds r ON r.id = CASE p.object_type WHEN 'refund' THEN p.object_id WHEN 'payment_attempt' THEN a.refund_id WHEN 'chain_payment' THEN c.object_id END
 LEFT JOIN fee_sweeps s ON s.id = CASE p.object_type WHEN 'fee_sweep' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END
 LEFT JOIN swaps v ON v.id = CASE p.object_type WHEN 'swap' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END
+LEFT JOIN multisig_proposals q ON q.id = CASE p.object_type WHEN 'multisig_proposal' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END
 LEFT JOIN multisig_accounts m ON m.id = CASE p.object_type WHEN 'multisig_account' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END
 LEFT JOIN orders o ON o.id = coalesce(r.order_id, a.order_id, x.order_id, CASE p.object_type WHEN 'order' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END)
 LEFT JOIN transfers t ON t.id = CASE p.object_type WHEN 'transfer' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END

@@ -108,6 +108,9 @@ multisig_owners             ri    r      r     r      ru      -         -
 multisig_owner_keys         -     -      -     -      ri      -         -
 multisig_rules              ri    r      r     r      r       -         -
 multisig_moves              r     r      r     ri     r       -         -
+multisig_proposals          r     riu   r      ru     ru      -         -
+multisig_payloads           r     r     r      riu    r       -         -
+multisig_signatures         r     r     r      ri     ri      -         -
 offers                      riu   ru     ru    ru     rl      -         -
 order_kinds                 r     r      r     r      r       -         -
 orders                      ru    riu    ru    ru     ru      r         -
@@ -194,6 +197,8 @@ var updatable = map[string]string{
 	"fee_sweep_rules":    "change_id, is_active, least, threshold, updated_at, version",
 	"multisig_accounts":  "address, checked_at, checked_block, control_threshold, status, status_detail, updated_at, version",
 	"multisig_owners":    "address",
+	"multisig_proposals": "completed_at, ending, ending_detail, executed_by, payload_id, status, status_detail, tx_hash, updated_at, version",
+	"multisig_payloads":  "evidence, found_index, found_tx, status, updated_at",
 	"webhook_keys":       "expires_at",
 	"webhook_relay":      "cursor",
 	"fx_quotes":          "consumed_at, object_id, object_type, status, superseded_by, updated_at, version",

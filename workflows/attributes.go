@@ -39,6 +39,7 @@ const (
 	StageSync      = "sync"   // chain and ledger are compared
 	StageAudit     = "audit"
 	StageOpening   = "opening" // of an account on a chain
+	StageSigning   = "signing" // by the owners of a wallet
 	StageDone      = "done"
 )
 
@@ -55,6 +56,7 @@ const (
 	WaitsForScreener  = "screener"
 	WaitsForOfficer   = "officer"
 	WaitsForMerchant  = "merchant"
+	WaitsForOwners    = "owners" // of a wallet of several owners
 )
 
 // Priorities on the task queues, 1 first: refunds come before new orders, and those before what is not needed yet.

@@ -57,6 +57,8 @@ func (in *CryptoPayoutInput) directly(ctx workflow.Context, rank temporal.Priori
 	switch {
 	case err != nil:
 		return refusedToSign(ctx, err)
+	case signed.Waits != "" && in.Watched:
+		return CryptoPayoutResult{Waits: signed.Waits}
 	case signed.Waits != "" || signed.Gas != nil:
 		return CryptoPayoutResult{}
 	case signed.Completed || signed.Parked != "":
@@ -76,6 +78,8 @@ func delivered(d activities.Delivery) CryptoPayoutResult {
 	switch d.End {
 	case activities.DeliveryCompleted:
 		return CryptoPayoutResult{Completed: true, TxID: d.TxID}
+	case activities.DeliverySuperseded:
+		return CryptoPayoutResult{Superseded: true, TxID: d.TxID}
 	case activities.DeliveryFailed:
 		return CryptoPayoutResult{Reason: string(payoutReason(d.Code))}
 	}
@@ -119,6 +123,8 @@ func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {
 		switch {
 		case err != nil:
 			return refusedToSign(ctx, err), nil
+		case signed.Waits != "":
+			return CryptoPayoutResult{Waits: signed.Waits}, nil
 		case signed.Completed || signed.Parked != "":
 			return signedResult(signed), nil
 		}
@@ -142,6 +148,9 @@ func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, err
 		signed, err := step(ctx, signer(f.in.Network), signSummary, signing.SignPayment, in)
 		if err != nil {
 			return signed, err
+		}
+		if signed.Waits != "" && f.in.Watched {
+			return signed, nil
 		}
 		if signed.Waits != "" {
 			f.waitToSign(ctx, signed.Waits, began)
@@ -279,6 +288,9 @@ func (in CryptoPayoutInput) about() string {
 	}
 	if in.SwapID != uuid.Nil {
 		return "swap " + in.SwapID.String()
+	}
+	if in.ProposalID != uuid.Nil {
+		return "proposal " + in.ProposalID.String()
 	}
 	if in.MultisigID != uuid.Nil {
 		return "account of several owners " + in.MultisigID.String()

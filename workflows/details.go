@@ -95,6 +95,7 @@ func (s subject) objects() string {
 		{"OTC deposit", "otc/deposits", s.object.DepositID},
 		{"fee sweep", "treasury/fee-sweeps", s.object.FeeSweepID},
 		{"swap", "swaps", s.object.SwapID},
+		{"proposal", "multisig/proposals", s.object.ProposalID},
 		{"account of several owners", "multisig/accounts", s.object.MultisigID},
 		{"order", "orders", s.object.OrderID},
 	} {

@@ -13,14 +13,14 @@ import (
 // Updates are validated, answered and deduplicated by their id.
 const (
 	UpdateOpen         = "open"          // on-ramp, with start: no argument, answers Opened
-	UpdateCancel       = "cancel"        // orders, transfer, swap: IntentRef, answers Ack, TransferAck or SwapAck
+	UpdateCancel       = "cancel"        // orders, transfer, swap, proposal: IntentRef, answers Ack, TransferAck, SwapAck or ProposalAck
 	UpdateRetryPayment = "retry-payment" // on-ramp: IntentRef, answers Ack
 	UpdateCommand      = "command"       // every flow that parks: CommandRef, answers Ack
-	UpdateApprove      = "approve"       // transfer, withdrawal, swap: ApprovalRef, answers TransferAck, WithdrawalAck or SwapAck
+	UpdateApprove      = "approve"       // transfer, withdrawal, swap, proposal: ApprovalRef, answers TransferAck, WithdrawalAck, SwapAck or ProposalAck
 	UpdateReject       = "reject"        // as approve
 	UpdatePayload      = "payload"       // transfer of a cold wallet: IntentRef, answers TransferAck
 	UpdateImport       = "import"        // transfer of a cold wallet: IntentRef, answers TransferAck
-	UpdateStep         = "step"          // OTC deposit, withdrawal: IntentRef of any verb, answers OTCAck or WithdrawalAck
+	UpdateStep         = "step"          // OTC deposit, withdrawal, proposal: IntentRef of any verb, answers OTCAck, WithdrawalAck or ProposalAck
 )
 
 // Signals are accepted even while no worker runs, and never answered. None of them carries authority.
@@ -113,19 +113,25 @@ type CryptoPayoutInput struct {
 	FeeSweepID   uuid.UUID `json:"fee_sweep_id,omitzero"` // when it brings earned fees to the treasury
 	SwapID       uuid.UUID `json:"swap_id,omitzero"`      // when it is a leg of a swap
 	MultisigID   uuid.UUID `json:"multisig_id,omitzero"`  // when it opens an account of several owners
+	ProposalID   uuid.UUID `json:"proposal_id,omitzero"`  // when it carries out a proposal, or moves its nonce account
 	// GasFor is set when the payment brings gas: the payment that needs it, whose flow gets the signal when it has arrived.
 	GasFor uuid.UUID `json:"gas_for,omitzero"`
 	// WalletID is set when the payment brings gas ahead of need: the wallet that gets it.
 	WalletID uuid.UUID `json:"wallet_id,omitzero"`
 	// Since is when the flow that owes the payment began to deliver its transaction; zero where it did not.
 	Since time.Time `json:"since,omitzero"`
+	// Watched is set when the flow that owes the payment waits itself for what withholds a signature, and meanwhile looks at the chain.
+	Watched bool `json:"watched,omitempty"`
 }
 
 // CryptoPayoutResult is how a chain payment ended: completed, or parked with a reason.
 type CryptoPayoutResult struct {
 	Completed bool   `json:"completed,omitempty"`
 	Reason    string `json:"reason,omitempty"` // a Reason of reasons.go when it is not completed
-	TxID      string `json:"tx_id,omitempty"`
+	// Superseded is set when another transaction took the number of what several owners signed, so that it can never be carried out.
+	Superseded bool   `json:"superseded,omitempty"`
+	TxID       string `json:"tx_id,omitempty"`
+	Waits      string `json:"waits,omitempty"` // what withholds the signature of a payment that is watched; nothing was signed
 }
 
 // LatePaymentInput starts the watch over an attempt whose order, or other object, has ended.

@@ -106,6 +106,27 @@ func (s *faultyStore) GiveUpMultisig(ctx context.Context, account uuid.UUID, by 
 	return result(s, "GiveUpMultisig", func() (exchange.MultisigAccount, error) { return s.Store.GiveUpMultisig(ctx, account, by) })
 }
 
+func (s *faultyStore) AdvanceProposal(ctx context.Context, id uuid.UUID) (exchange.ProposalStanding, error) {
+	s.watch()
+	return result(s, "AdvanceProposal", func() (exchange.ProposalStanding, error) { return s.Store.AdvanceProposal(ctx, id) })
+}
+
+func (s *faultyStore) SignProposal(ctx context.Context, id uuid.UUID) (exchange.Proposal, error) {
+	return result(s, "SignProposal", func() (exchange.Proposal, error) { return s.Store.SignProposal(ctx, id) })
+}
+
+func (s *faultyStore) ExecuteProposal(ctx context.Context, id uuid.UUID, a exchange.Asked) (exchange.Proposal, error) {
+	return result(s, "ExecuteProposal", func() (exchange.Proposal, error) { return s.Store.ExecuteProposal(ctx, id, a) })
+}
+
+func (s *faultyStore) StorePayload(ctx context.Context, p exchange.MultisigPayload) (exchange.MultisigPayload, error) {
+	return result(s, "StorePayload", func() (exchange.MultisigPayload, error) { return s.Store.StorePayload(ctx, p) })
+}
+
+func (s *faultyStore) StoreSignature(ctx context.Context, g exchange.MultisigSignature, a exchange.Asked) (exchange.MultisigSignature, error) {
+	return result(s, "StoreSignature", func() (exchange.MultisigSignature, error) { return s.Store.StoreSignature(ctx, g, a) })
+}
+
 func (s *faultyStore) CancelFunding(ctx context.Context, order uuid.UUID, by exchange.Principal) error {
 	s.watch()
 	return s.around("CancelFunding", func() error { return s.Store.CancelFunding(ctx, order, by) })

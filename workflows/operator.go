@@ -92,7 +92,7 @@ func (d *commands) route(verb string) string {
 	routes := map[string]string{
 		activities.ObjectOrder: "orders", activities.ObjectTransfer: "transfers", activities.ObjectException: "payment-exceptions",
 		activities.ObjectFeeSweep: "treasury/fee-sweeps", activities.ObjectRefund: "refunds", activities.ObjectSwap: "swaps",
-		activities.ObjectMultisig: "multisig/accounts",
+		activities.ObjectMultisig: "multisig/accounts", activities.ObjectProposal: "multisig/proposals",
 	}
 	all := d.objects()
 	o := all[max(0, slices.IndexFunc(all, func(o activities.ObjectRef) bool { return o.Type == activities.ObjectOrder }))]

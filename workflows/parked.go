@@ -90,6 +90,7 @@ var objectTypes = []struct {
 	{bankRefundForm, "refund"},
 	{swapForm, "swap"},
 	{multisigForm, "multisig_account"},
+	{proposalForm, "multisig_proposal"},
 }
 
 // ObjectOf returns the type and id of the object that a flow is about: "order" and the order's id, for example. It

@@ -1,9 +1,19 @@
 package workflows
 
+import "kivuko/activities"
+
 // Reasons to park of an account of several owners.
 const (
 	ReasonMultisigUnopened   Reason = "multisig-unopened"   // what opens it can't be prepared
 	ReasonMultisigUnverified Reason = "multisig-unverified" // its owners are not known to be the agreed ones
+)
+
+// The reasons to park of payments from wallets of several owners. The flow tries each step again by itself.
+const (
+	ReasonProposalScreening Reason = "proposal-screening"
+	ReasonProposalPayload   Reason = "proposal-payload"
+	ReasonProposalExecution Reason = "proposal-execution"
+	ReasonProposalOutcome   Reason = "proposal-outcome"
 )
 
 // multisigGuide is the advice for these reasons.
@@ -17,5 +27,25 @@ var multisigGuide = map[Reason]advice{
 		"The owners of an account of several owners can't be read from the chain, or an account that was opened is another one than was agreed.",
 		"Read the error, and look at the network's nodes and at the account in an explorer. Send retry to read it again, or refund to give the account up.",
 		retryOrRefund,
+	},
+	ReasonProposalScreening: {
+		"The screening service gave no answer about the recipient of a proposal, so nothing is prepared that its owners could sign.",
+		"Make sure that the screening service answers. The flow asks again by itself, and at once after retry.",
+		[]string{activities.VerbRetry},
+	},
+	ReasonProposalPayload: {
+		"What the owners of a wallet sign for a proposal can't be prepared: the payment would fail, or the owners on the chain are not the agreed ones.",
+		"Read the error, and correct the cause: fund the wallet, or have its owners changed back. The flow tries again by itself, and at once after retry.",
+		[]string{activities.VerbRetry},
+	},
+	ReasonProposalExecution: {
+		"Enough owners have signed, and their signatures can't be sent now, or the transaction with them moved nothing.",
+		"Read the error, and correct the cause. The flow tries again by itself, and at once after retry. What was signed can also be sent by another tool.",
+		[]string{activities.VerbRetry},
+	},
+	ReasonProposalOutcome: {
+		"The chain does not say what became of what the owners of a wallet signed.",
+		"Look at the network's nodes: they must answer, and know the account's history. The flow asks again by itself, and at once after retry.",
+		[]string{activities.VerbRetry},
 	},
 }

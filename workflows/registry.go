@@ -47,6 +47,7 @@ const (
 	TypeOTCDeposit        = "OTCDeposit"
 	TypeOTCWithdrawal     = "OTCWithdrawal"
 	TypeOpenMultisig      = "OpenMultisig"
+	TypeMultisigProposal  = "MultisigProposal"
 )
 
 // IDForm is the form of the ids of a type of flow, as "on-ramp:<order>".
@@ -100,6 +101,7 @@ const (
 	withdrawalForm     IDForm = "otc-withdrawal:<withdrawal>"
 	takenOutForm       IDForm = "withdrawal-payout:<withdrawal>" // of a MomoPayout too
 	multisigForm       IDForm = "multisig:<account>"
+	proposalForm       IDForm = "multisig-proposal:<proposal>"
 )
 
 // Flow describes a type of flow.
@@ -147,6 +149,7 @@ func Flows() []Flow {
 		{TypeOTCWithdrawal, OTCWithdrawal, withdrawalForm},
 		{TypeSwap, Swap, swapForm},
 		{TypeOpenMultisig, OpenMultisig, multisigForm},
+		{TypeMultisigProposal, MultisigProposal, proposalForm},
 		{TypeWatchInventory, WatchInventory, ""},
 	}
 }
@@ -180,6 +183,9 @@ func BankRefundID(refund uuid.UUID) string { return bankRefundForm.of(refund) }
 
 // OpenMultisigID is the id of the flow that opens or adopts an account of several owners.
 func OpenMultisigID(account uuid.UUID) string { return multisigForm.of(account) }
+
+// MultisigProposalID is the id of the flow of a payment from an account of several owners.
+func MultisigProposalID(proposal uuid.UUID) string { return proposalForm.of(proposal) }
 
 // CryptoPayoutID is the id of the flow of a chain payment.
 func CryptoPayoutID(payment uuid.UUID) string { return cryptoPayoutForm.of(payment) }
@@ -278,24 +284,28 @@ var (
 	multisigs      *activities.Multisigs
 	multisigKeys   *activities.MultisigKeys
 	multisigRows   *activities.MultisigRows
-	signing        *activities.Signing
-	wallets        *activities.Wallets
-	webhooks       *activities.Webhooks
+
+	multisigPayloads *activities.MultisigPayloads
+	multisigSigning  *activities.MultisigSigning
+	proposals        *activities.Proposals
+	signing          *activities.Signing
+	wallets          *activities.Wallets
+	webhooks         *activities.Webhooks
 )
 
 // Activities returns the activities of a queue as empty structs; none for an unknown queue.
 func Activities(queue string) []any {
 	switch {
 	case queue == QueueFlows:
-		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc, withdrawals, bankRefunds, swaps, multisigRows}
+		return []any{orders, offRamps, bank, escrow, sweeps, chainRefunds, transfers, approvals, intents, waits, reconciliation, rates, relay, files, house, otc, withdrawals, bankRefunds, swaps, multisigRows, proposals}
 	case queue == QueueMomo:
 		return []any{momo, payouts, refunds, float, statement}
 	case queue == QueueWebhooks:
 		return []any{webhooks}
 	case ChainOf(queue) != "":
-		return []any{chains, ahead, deposits, comparing, syncing, cold, multisigs}
+		return []any{chains, ahead, deposits, comparing, syncing, cold, multisigs, multisigPayloads}
 	case SignerOf(queue) != "":
-		return []any{signing, wallets, multisigKeys}
+		return []any{signing, wallets, multisigKeys, multisigSigning}
 	}
 	return nil
 }

@@ -43,6 +43,8 @@ func LiveFlowOf(r exchange.LiveRow) LiveFlow {
 		return LiveFlow{ReturnDepositID(r.ObjectID), TypeReturnDeposit, ReturnDepositSummary, ReturnDepositAttributes(r.Network, false), in}
 	case exchange.LiveFeeSweep:
 		return LiveFlow{FeeSweepID(r.ObjectID), TypeFeeSweep, FeeSweepSummary, FeeSweepAttributes(r.Network), FeeSweepInput{}}
+	case exchange.LiveProposal:
+		return LiveFlow{MultisigProposalID(r.ObjectID), TypeMultisigProposal, "Proposal, started again", proposalAttributes(r.Network, r.Asset, r.MerchantID), ProposalInput{IntentID: r.IntentID}}
 	case exchange.LiveMultisig:
 		return LiveFlow{OpenMultisigID(r.ObjectID), TypeOpenMultisig, OpenMultisigSummary, OpenMultisigAttributes(r.Network), OpenMultisigInput{}}
 	case exchange.LiveBankRefund:

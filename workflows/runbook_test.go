@@ -154,7 +154,7 @@ func rehearsals() map[workflows.Reason]rehearsal {
 	table := map[workflows.Reason]rehearsal{}
 	for _, family := range []map[workflows.Reason]rehearsal{
 		payoutRehearsals(), purchaseRehearsals(), refundRehearsals(), lateRehearsals(), transferRehearsals(), watchRehearsals(),
-		saleRehearsals(), paidOutRehearsals(), returnRehearsals(), withdrawalRehearsals(), feeRehearsals(), backRehearsals(), depositRehearsals(), swapRehearsals(), councilRehearsals(),
+		saleRehearsals(), paidOutRehearsals(), returnRehearsals(), withdrawalRehearsals(), feeRehearsals(), backRehearsals(), depositRehearsals(), swapRehearsals(), councilRehearsals(), proposalRehearsals(),
 	} {
 		for r, play := range family {
 			if _, double := table[r]; double {

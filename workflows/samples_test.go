@@ -55,6 +55,12 @@ func ways() map[string]way {
 		"open_multisig_refused":         {workflows.TypeOpenMultisig, []string{`"adopted":true`, `"status":"refused"`}},
 		"open_multisig_retried":         {workflows.TypeOpenMultisig, []string{`"verb":"retry"`, `"status":"active"`}},
 		"open_multisig_given_up":        {workflows.TypeOpenMultisig, []string{"Give the account up", `"status":"refused"`}},
+		"multisig_proposal_ethereum":    {workflows.TypeMultisigProposal, []string{"Sign with the officer's key", `"status":"executed"`}},
+		"multisig_proposal_tron":        {workflows.TypeMultisigProposal, []string{"Check and store the signature of an owner", `"status":"executed"`}},
+		"multisig_proposal_solana":      {workflows.TypeMultisigProposal, []string{"Prepare what other owners sign", `"status":"executed"`}},
+		"multisig_proposal_elsewhere":   {workflows.TypeMultisigProposal, []string{`"detail":"executed_by_other"`}},
+		"multisig_proposal_rejected":    {workflows.TypeMultisigProposal, []string{`"status":"rejected"`}},
+		"multisig_proposal_cancelled":   {workflows.TypeMultisigProposal, []string{`"ending":"cancelled"`, `"status":"cancelled"`}},
 		"sweep_fees":                    {workflows.TypeSweepFees, []string{`"opened":1`}},
 	}
 }

@@ -10,6 +10,7 @@ var verbSummaries = map[exchange.IntentKind]string{
 	exchange.IntendOTCReject: "Reject", exchange.IntendOTCSettle: "Settle", exchange.IntendOTCCancel: "Cancel", exchange.IntendOTCAudit: "Audit",
 	exchange.IntendOTCMatch: "Name the payment", exchange.IntendWithdrawalCancel: "Cancel", exchange.IntendWithdrawalHold: "Hold", exchange.IntendWithdrawalUnhold: "Unhold",
 	exchange.IntendWithdrawalExecute: "Execute", exchange.IntendWithdrawalPaid: "Confirm the payment by bank",
+	exchange.IntendProposalSign: "Check and store the signature of an owner", exchange.IntendProposalExecute: "Have the proposal executed",
 }
 
 // summary is what operators read of the step that a caller asks for.

@@ -143,11 +143,20 @@ func (c *committee) signers() []string {
 	return names
 }
 
+// prepareJoint prepares a joint transaction, and returns it as it comes back from a store: owners sign over days.
 func (c *committee) prepareJoint(t *testing.T, d chain.JointDraft) chain.Joint {
 	t.Helper()
-	j, err := c.joint.PrepareJoint(t.Context(), d)
+	made, err := c.joint.PrepareJoint(t.Context(), d)
 	if err != nil {
 		t.Fatalf("prepare a joint transaction: %v", err)
+	}
+	text, err := made.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := chain.DecodeJoint(text)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := c.joint.CheckJoint(j); err != nil {
 		t.Fatalf("a prepared joint transaction is refused: %v", err)

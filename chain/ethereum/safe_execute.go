@@ -16,6 +16,9 @@ import (
 
 // PrepareExecution builds the payer's transaction that carries out a SafeTx. Of the signatures, as many as are needed are used.
 // Its transfer is what the payer itself sends to the account: nothing. What became of the SafeTx is known by Outcome.
+//
+// One that replaces an earlier bid must be made whatever became of the SafeTx meanwhile: its number of the payer blocks all that follow until
+// some transaction uses it. Its gas is that of the first.
 func (c *Client) PrepareExecution(
 	ctx context.Context, j chain.Joint, signatures []chain.OwnerSignature, d chain.ExecutionDraft,
 ) (chain.Execution, error) {
@@ -35,6 +38,9 @@ func (c *Client) PrepareExecution(
 		if err != nil {
 			return chain.Execution{}, err
 		}
+		if !d.Bump.IsZero() {
+			return c.outbid(ctx, conn, message{From: payer, To: account}, j, signatures, d, latest)
+		}
 		s, err := readSafe(ctx, conn, account, latest.block())
 		if err != nil {
 			return chain.Execution{}, err
@@ -53,6 +59,47 @@ func (c *Client) PrepareExecution(
 	})
 }
 
+// outbid makes the call of an execution again with a higher bid and the gas that it had. It asks for no consent of the account: an execution
+// that another one has made impossible fails, costs its fee, and frees the payer's number.
+func (c *Client) outbid(
+	ctx context.Context, conn *rpc.Client, m message, j chain.Joint, signatures []chain.OwnerSignature, d chain.ExecutionDraft, latest header,
+) (chain.Execution, error) {
+	enough, err := ordered(j.Quorum.Threshold, signatures)
+	if err != nil {
+		return chain.Execution{}, err
+	}
+	if d.Limit.Asset() != money.ETH || d.Bump.Cap.Asset() != money.ETH || !d.Bump.Cap.Positive() {
+		return chain.Execution{}, chain.Errorf(chain.ReasonProtocol, "a replacement of an execution needs the fee limit and the bid of the one before")
+	}
+	gas := new(big.Int).Quo(d.Limit.Units(), d.Bump.Cap.Units())
+	if gas.Sign() <= 0 || !gas.IsUint64() {
+		return chain.Execution{}, chain.Errorf(chain.ReasonProtocol, "the fee limit %s ETH and the bid %s ETH are of no execution", d.Limit, d.Bump.Cap)
+	}
+	_, t, err := c.rebuilt(j)
+	if err != nil {
+		return chain.Execution{}, err
+	}
+	m.Input = t.execution(joined(enough))
+	coins, err := c.holding(ctx, conn, money.ETH, m.From, latest.block())
+	if err != nil {
+		return chain.Execution{}, err
+	}
+	u, err := c.offer(ctx, conn, m, gas.Uint64(), coins, d, latest)
+	u.Transfer = executionTransfer(m)
+	return chain.Execution{Unsigned: u, Joint: j, Signatures: enough}, err
+}
+
+// ordered are as many signatures as a Safe wants, in the order in which it wants them.
+func ordered(threshold uint32, signatures []chain.OwnerSignature) ([]chain.OwnerSignature, error) {
+	if len(signatures) < int(threshold) {
+		return nil, chain.Errorf(chain.ReasonForeign, "the signatures of %d owners are needed, and %d are there", threshold, len(signatures))
+	}
+	sorted := slices.SortedFunc(slices.Values(signatures), func(a, b chain.OwnerSignature) int {
+		return common.HexToAddress(a.Owner).Cmp(common.HexToAddress(b.Owner))
+	})
+	return sorted[:threshold], nil
+}
+
 // accepted are as many of the signatures as the account needs now.
 func (s safeState) accepted(account common.Address, number uint64, signatures []chain.OwnerSignature) ([]chain.OwnerSignature, error) {
 	switch {
@@ -68,10 +115,7 @@ func (s safeState) accepted(account common.Address, number uint64, signatures []
 		return nil, chain.Errorf(chain.ReasonForeign,
 			"%s needs the signatures of %d owners, and %d of %d are of present owners", account, s.threshold, len(enough), len(signatures))
 	}
-	slices.SortFunc(enough, func(a, b chain.OwnerSignature) int {
-		return common.HexToAddress(a.Owner).Cmp(common.HexToAddress(b.Owner))
-	})
-	return enough[:s.threshold], nil
+	return ordered(s.threshold, enough)
 }
 
 // executes refuses an execution that would fail now: the payment that it makes, and then the whole in a simulation, which must

@@ -72,6 +72,7 @@ type PaymentSigner struct {
 	now      func() time.Time
 	turns    turns
 	cold     ColdStore
+	joint    JointStore
 }
 
 // PaymentSignerConfig configures a PaymentSigner.
@@ -84,6 +85,8 @@ type PaymentSignerConfig struct {
 	Now      func() time.Time // time.Now when nil
 	// Cold stores transactions that the owner of a cold wallet signed elsewhere; nil when this signer completes none.
 	Cold ColdStore
+	// Joint stores what several owners sign; nil when this signer has no part in it.
+	Joint JointStore
 }
 
 // NewPaymentSigner checks the configuration.
@@ -104,7 +107,7 @@ func NewPaymentSigner(c PaymentSignerConfig) (*PaymentSigner, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &PaymentSigner{store: c.Store, vault: c.Vault, clients: c.Clients, ceilings: c.Ceilings, now: c.Now, turns: newTurns(), cold: c.Cold}, nil
+	return &PaymentSigner{store: c.Store, vault: c.Vault, clients: c.Clients, ceilings: c.Ceilings, now: c.Now, turns: newTurns(), cold: c.Cold, joint: c.Joint}, nil
 }
 
 // SignPayment implements Signer. While a transaction of the payment is alive no other is signed, and a signature is stored
@@ -125,7 +128,8 @@ func (s *PaymentSigner) SignPayment(ctx context.Context, paymentID uuid.UUID) (e
 	tries := maxPrepares
 	if order.client.Traits().Sequenced {
 		tries = maxTurns
-		done, err := s.turns.wait(ctx, order.payment.WalletID)
+		wallet, _ := order.sender()
+		done, err := s.turns.wait(ctx, wallet)
 		if err != nil {
 			return exchange.ChainAttempt{}, err
 		}
@@ -156,14 +160,14 @@ func (s *PaymentSigner) signAndSave(ctx context.Context, o order) (exchange.Chai
 	if err != nil {
 		return exchange.ChainAttempt{}, s.wholeNeed(ctx, o, err)
 	}
-	if err := s.withinBudget(ctx, o, unsigned); err != nil {
+	if err := s.withinBudget(ctx, o, unsigned.Unsigned); err != nil {
 		return exchange.ChainAttempt{}, err
 	}
-	if err := s.housePays(ctx, o, unsigned); err != nil {
+	if err := s.housePays(ctx, o, unsigned.Unsigned); err != nil {
 		return exchange.ChainAttempt{}, err
 	}
 	if draft.Nonce > unmined {
-		if err := s.afford(ctx, o, unsigned, unmined); err != nil {
+		if err := s.afford(ctx, o, unsigned.Unsigned, unmined); err != nil {
 			return exchange.ChainAttempt{}, err
 		}
 	}
@@ -194,12 +198,12 @@ func (s *PaymentSigner) BumpPaymentFee(ctx context.Context, paymentID uuid.UUID,
 		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "keys: a transaction on %s can't be replaced with a higher fee", order.payment.Network)
 	}
 	draft := order.draft()
-	draft.Nonce, draft.Bump = live.Nonce, live.Bid
+	draft.Nonce, draft.Bump, order.limit = live.Nonce, live.Bid, live.FeeLimit
 	unsigned, err := s.prepare(ctx, order, draft)
 	if err != nil {
 		return exchange.ChainAttempt{}, err
 	}
-	if err := s.housePays(ctx, order, unsigned); err != nil {
+	if err := s.housePays(ctx, order, unsigned.Unsigned); err != nil {
 		return exchange.ChainAttempt{}, err
 	}
 	signed, err := s.sign(ctx, order, unsigned)
@@ -227,6 +231,16 @@ type order struct {
 	sealed  []Sealed
 	client  chain.Client
 	opens   *exchange.MultisigAccount // that the payment opens; nil for none
+	limit   money.Amount              // of the fee of the transaction that a higher bid replaces
+	joint   *joint                    // what several owners signed, and sealed is the key of who pays for it; nil for a payment of one key
+}
+
+// sender is whose numbers the transaction uses: of the wallet that pays for an execution, else of the wallet that the money leaves.
+func (o order) sender() (wallet uuid.UUID, address string) {
+	if o.joint != nil {
+		return o.payment.FeeWalletID, o.payment.FeePayer
+	}
+	return o.payment.WalletID, o.payment.FromAddress
 }
 
 // order reads a payment and refuses one that differs from its approval.
@@ -234,6 +248,9 @@ func (s *PaymentSigner) order(ctx context.Context, id uuid.UUID, states ...excha
 	p, sealed, err := s.store.PaymentForSigning(ctx, id)
 	if err != nil {
 		return order{}, err
+	}
+	if p.Purpose == exchange.ForProposal {
+		return s.execution(ctx, id, states...)
 	}
 	o, err := s.approved(p, id, states...)
 	if err != nil {
@@ -330,6 +347,7 @@ func (o order) draft() chain.Draft {
 		d.Seed, d.Owners = seed, &owners
 	case exchange.ForOrder, exchange.ForRefund, exchange.ForTransfer, exchange.ForGas, exchange.ForSweep, exchange.ForFunding, exchange.ForWithdrawal, exchange.ForFeeSweep,
 		exchange.ForSwapCollect, exchange.ForSwapPayout, exchange.ForSwapRefund: // plain transfers
+	case exchange.ForProposal: // only its number is used: the owners signed the rest
 	}
 	return d
 }
@@ -346,20 +364,21 @@ func (s *PaymentSigner) draft(ctx context.Context, o order) (chain.Draft, uint64
 	if !ok {
 		return d, 0, exchange.Errorf(exchange.CodeInternal, "keys: the client for %s counts no transactions", o.payment.Network)
 	}
+	wallet, address := o.sender()
 	// Count before reading the sequence: then every counted transaction of ours is in the sequence.
-	counted, err := counter.Nonces(ctx, o.payment.FromAddress)
+	counted, err := counter.Nonces(ctx, address)
 	if err != nil {
 		return d, 0, err
 	}
-	sequence, open, err := s.store.NonceSequence(ctx, o.payment.WalletID)
+	sequence, open, err := s.store.NonceSequence(ctx, wallet)
 	if err != nil {
 		return d, 0, err
 	}
 	if sequence.Foreign {
-		return d, 0, chain.Errorf(chain.ReasonForeign, "a number of wallet %s was used by a transaction that is not ours", o.payment.WalletID)
+		return d, 0, chain.Errorf(chain.ReasonForeign, "a number of wallet %s was used by a transaction that is not ours", wallet)
 	}
 	if open && counted.Latest > sequence.Next {
-		return d, 0, chain.Errorf(chain.ReasonForeign, "the chain counts %d transactions of wallet %s, and we signed %d", counted.Latest, o.payment.WalletID, sequence.Next)
+		return d, 0, chain.Errorf(chain.ReasonForeign, "the chain counts %d transactions of wallet %s, and we signed %d", counted.Latest, wallet, sequence.Next)
 	}
 	d.Nonce = counted.Latest
 	if open {
@@ -368,25 +387,30 @@ func (s *PaymentSigner) draft(ctx context.Context, o order) (chain.Draft, uint64
 	return d, counted.Latest, nil
 }
 
-// prepare builds the transaction of a draft and checks that the driver did not change it.
-func (s *PaymentSigner) prepare(ctx context.Context, o order, d chain.Draft) (chain.Unsigned, error) {
+// prepare builds the transaction of a draft and checks that the driver did not change it. One that a single key signs is an execution
+// without a joint transaction.
+func (s *PaymentSigner) prepare(ctx context.Context, o order, d chain.Draft) (chain.Execution, error) {
+	if o.joint != nil {
+		return s.prepareExecution(ctx, o, d)
+	}
 	u, err := o.client.Prepare(ctx, d)
 	if err != nil {
-		return u, err
+		return chain.Execution{}, err
 	}
 	got := u.Transfer
 	if got.From != d.From || got.To != d.To || !got.Amount.Equal(d.Amount) || u.FeePayer != d.FeePayer || u.Nonce != d.Nonce ||
 		u.Step != d.Step || u.Seed != d.Seed || !u.Owners.Equal(d.Owners) {
-		return u, exchange.Errorf(exchange.CodeInternal, "keys: the driver prepared another transfer for payment %s", o.payment.ID)
+		return chain.Execution{}, exchange.Errorf(exchange.CodeInternal, "keys: the driver prepared another transfer for payment %s", o.payment.ID)
 	}
-	return u, nil
+	return chain.Execution{Unsigned: u}, nil
 }
 
 // afford refuses a transaction when the wallet's native coin does not cover it after the payments before it in the sequence.
 // No node would accept it, and its number would block all that follow.
 func (s *PaymentSigner) afford(ctx context.Context, o order, u chain.Unsigned, unmined uint64) error {
 	native := o.payment.Network.NativeCoin()
-	need, err := s.store.NonceReserve(ctx, o.payment.WalletID, o.payment.Network, unmined)
+	wallet, address := o.sender()
+	need, err := s.store.NonceReserve(ctx, wallet, o.payment.Network, unmined)
 	if err != nil {
 		return err
 	}
@@ -394,7 +418,7 @@ func (s *PaymentSigner) afford(ctx context.Context, o order, u chain.Unsigned, u
 	if u.Transfer.Amount.Asset() == native {
 		need = need.Add(u.Transfer.Amount)
 	}
-	has, err := o.client.Balance(ctx, o.payment.FromAddress, native)
+	has, err := o.client.Balance(ctx, address, native)
 	if err != nil {
 		return err
 	}
@@ -456,8 +480,11 @@ func (s *PaymentSigner) wholeNeed(ctx context.Context, o order, cause error) err
 }
 
 // sign signs a prepared transaction once.
-func (s *PaymentSigner) sign(ctx context.Context, o order, unsigned chain.Unsigned) (chain.Signed, error) {
-	p := o.payment
+func (s *PaymentSigner) sign(ctx context.Context, o order, x chain.Execution) (chain.Signed, error) {
+	if o.joint != nil {
+		return s.signExecution(ctx, o, x)
+	}
+	p, unsigned := o.payment, x.Unsigned
 	var signed chain.Signed
 	// Each key verifies that its signature recovers to its public key, and so to the address, and withholds it otherwise.
 	err := s.vault.Use(ctx, o.sealed[0], o.sealed[0].ref(p.WalletID, p.Network), func(sender chain.Key) error {
@@ -495,7 +522,7 @@ func (s *PaymentSigner) attempt(o order, signed chain.Signed) exchange.ChainAtte
 	now := s.now().UTC()
 	sequence := uuid.Nil
 	if o.client.Traits().Sequenced {
-		sequence = o.payment.WalletID
+		sequence, _ = o.sender()
 	}
 	return exchange.ChainAttempt{
 		ID:              uuid.Must(uuid.NewV7()),

@@ -36,11 +36,6 @@ func (b *book) PaymentForSigning(context.Context, uuid.UUID) (exchange.ChainPaym
 	return b.payment, b.sealed, nil
 }
 
-// MultisigAccountByID is not called: no payment here opens an account of several owners.
-func (b *book) MultisigAccountByID(context.Context, uuid.UUID) (exchange.MultisigAccount, error) {
-	return exchange.MultisigAccount{}, errors.New("no account")
-}
-
 // NonceSequence is not called where accounts have no nonces.
 func (b *book) NonceSequence(context.Context, uuid.UUID) (exchange.NonceSequence, bool, error) {
 	return exchange.NonceSequence{}, false, errors.New("no sequence")
@@ -54,6 +49,11 @@ func (b *book) NonceReserve(context.Context, uuid.UUID, exchange.Network, uint64
 // HouseGas sets no limit.
 func (b *book) HouseGas(context.Context, exchange.ChainPayment) (money.Amount, bool, error) {
 	return money.Amount{}, false, nil
+}
+
+// MultisigAccountByID is not called: no payment here opens an account.
+func (b *book) MultisigAccountByID(context.Context, uuid.UUID) (exchange.MultisigAccount, error) {
+	return exchange.MultisigAccount{}, errors.New("no account")
 }
 
 // FeesLeft sets no budget.

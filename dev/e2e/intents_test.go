@@ -147,7 +147,7 @@ func (a intruder) clearStarts(t *testing.T) {
 		workflows.TypeCreateWallet: workflows.WalletID(id), workflows.TypeReturnDeposit: workflows.ReturnDepositID(id),
 		workflows.TypeCryptoPayout: workflows.CryptoPayoutID(id), workflows.TypeMomoPayout: workflows.MomoPayoutID(exchange.OrderObject(id)),
 		workflows.TypeLatePayment: workflows.LatePaymentID(id), workflows.TypeLatePayout: workflows.LatePayoutID(uuid.New()), workflows.TypeMoveFloat: workflows.MoveFloatID(id),
-		workflows.TypeFeeSweep: workflows.FeeSweepID(id), workflows.TypeOpenMultisig: workflows.OpenMultisigID(id), workflows.TypeBankRefund: workflows.BankRefundID(id),
+		workflows.TypeFeeSweep: workflows.FeeSweepID(id), workflows.TypeOpenMultisig: workflows.OpenMultisigID(id), workflows.TypeMultisigProposal: workflows.MultisigProposalID(id), workflows.TypeBankRefund: workflows.BankRefundID(id),
 	} {
 		a.Start(t, form, flow, typed)
 		a.Failed(t, form)

@@ -55,6 +55,9 @@ type trial struct {
 	taken    takenOut
 	swap     swapped
 	shared   uuid.UUID // an account of several owners
+	proposal proposed
+
+	committee *committee // whose account pays
 	// Fields of a transfer.
 	address string
 	amount  money.Amount
@@ -83,7 +86,7 @@ type track struct {
 func table() []track {
 	return []track{
 		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows(), withdrawalRows(), bankRefundRows()), floatRows())},
-		{"ethereum", slices.Concat(solanaRows(), swapRows(), multisigRows(), transferRows())},
+		{"ethereum", slices.Concat(solanaRows(), swapRows(), multisigRows(), proposalRows(), transferRows())},
 		{"webhooks", hookRows()},
 	}
 }

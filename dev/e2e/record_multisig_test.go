@@ -34,3 +34,20 @@ func (r *recorder) shared(t *testing.T) {
 		keep(s.ID, story.status, story.name)
 	}
 }
+
+// proposed records the ways of a payment from a wallet of several owners: executed, by us on each network and by another tool, rejected, and
+// cancelled after owners signed.
+func (r *recorder) proposed(t *testing.T) {
+	w := r.harness
+	keep := func(id uuid.UUID, name string) { r.keep(t, workflows.MultisigProposalID(id), name) }
+	for _, n := range w.seed().Nodes() {
+		c := w.committeeOn(t, n)
+		id, _ := w.signedProposal(t, c)
+		w.executesProposal(t, id)
+		w.paidByOwners(t, c, id)
+		keep(id, "multisig_proposal_"+string(n.Network))
+	}
+	keep(w.executedElsewhere(t, w.ethereum()), "multisig_proposal_elsewhere")
+	keep(w.rejectsProposal(t, w.ethereum()), "multisig_proposal_rejected")
+	keep(w.cancelsSigned(t, w.solana()), "multisig_proposal_cancelled")
+}

@@ -56,6 +56,7 @@ func TestRecordHistories(t *testing.T) {
 		{"withdrawn", r.withdrawals},
 		{"swapped", r.swapped},
 		{"shared", r.shared},
+		{"proposed", r.proposed},
 		{"sent back", r.sentBack},
 		{"stranded", r.stranded},
 		{"paid late", r.paidLate},

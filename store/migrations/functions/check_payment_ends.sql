@@ -3,7 +3,7 @@
 -- that gets it ahead of need (see check_gas). An order's payment delivers bought crypto; an order that sells crypto has no delivery.
 CREATE OR REPLACE FUNCTION check_payment_ends() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.wallet_id AND w.network = NEW.network AND w.address = NEW.from_address AND w.custody = 'custodial') THEN
+    IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.wallet_id AND w.network = NEW.network AND w.address = NEW.from_address AND w.custody = CASE NEW.purpose WHEN 'proposal' THEN 'multisig' ELSE 'custodial' END) THEN
         RAISE EXCEPTION 'chain payment % has another sender than its wallet, or one that several owners control', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.fee_wallet_id IS NOT NULL AND NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.fee_wallet_id AND w.network = NEW.network

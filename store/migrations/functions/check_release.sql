@@ -29,7 +29,7 @@ BEGIN
     END IF;
     NEW.passed_in := OLD.passed_in;
     IF OLD.passed_at IS NULL AND NEW.passed_at IS NOT NULL THEN
-        IF NEW.purpose IN ('refund', 'payout', 'withdrawal', 'swap') AND NOT release_matches(NEW) THEN
+        IF NEW.purpose IN ('refund', 'payout', 'withdrawal', 'swap', 'proposal') AND NOT release_matches(NEW) THEN
             RAISE EXCEPTION 'release % does not match its % any more', NEW.id, NEW.purpose USING ERRCODE = 'KV002';
         END IF;
         PERFORM lock_release(NEW);
@@ -40,7 +40,7 @@ BEGIN
         IF plan.rests = '' AND NEW.exempt = '' AND (plan.always OR NOT NEW.inside) AND NEW.value + (SELECT s.recipient FROM release_sums(NEW, least(NEW.passed_at, clock_timestamp())) s)
                 > (CASE WHEN plan.always THEN 0 ELSE rest.rest_above END)
                 AND least(NEW.passed_at, clock_timestamp()) < make_interval(secs => rest.rest_seconds) + release_known(NEW) THEN
-            needed := 2;
+            needed := greatest(needed, 2);
         END IF;
         IF release_approvals(NEW) < greatest(needed, NEW.officers) OR EXISTS (SELECT FROM approvals a WHERE NEW.purpose = 'funding'
                 AND a.object_type = 'order' AND a.object_id = NEW.object_id AND a.action = 'reject' AND a.digest = NEW.digest) THEN

@@ -9,6 +9,7 @@ BEGIN
         WHEN 'refund' THEN EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'refund' AND p.object_id = object AND p.status <> 'cancelled')
             OR EXISTS (SELECT FROM refunds f WHERE f.id = object AND f.rail = 'bank' AND f.status <> 'failed')
         WHEN 'swap' THEN NOT EXISTS (SELECT FROM swaps s WHERE s.id = object AND s.status IN ('cancelled', 'expired', 'failed'))
+        WHEN 'proposal' THEN NOT EXISTS (SELECT FROM multisig_proposals p WHERE p.id = object AND p.status IN ('rejected', 'cancelled', 'expired', 'superseded', 'failed'))
         WHEN 'withdrawal' THEN NOT EXISTS (SELECT FROM otc_withdrawals w WHERE w.id = object AND w.status IN ('rejected', 'cancelled', 'failed'))
         ELSE EXISTS (SELECT FROM order_payouts p WHERE p.id = object AND p.rail = 'bank' AND p.status IN ('processing', 'completed')) END
         OR purpose IN ('refund', 'payout') AND EXISTS (SELECT FROM payment_attempts a WHERE a.object_id = object AND a.direction = 'payout'

@@ -8,6 +8,7 @@ BEGIN
         WHEN p.purpose = 'transfer' THEN EXISTS (SELECT FROM transfers f JOIN users u ON u.id IN (f.requested_by, f.sender_id, f.vendor_id)
             WHERE f.id = p.object_id AND NOT u.is_active)
         WHEN p.purpose = 'swap_collect' THEN EXISTS (SELECT FROM swaps s WHERE s.id = p.object_id AND swap_party_gone(s))
+        WHEN p.purpose = 'proposal' THEN EXISTS (SELECT FROM multisig_proposals s WHERE s.id = p.object_id AND proposal_party_gone(s))
         WHEN p.purpose = 'withdrawal' THEN EXISTS (SELECT FROM otc_withdrawals w WHERE w.id = p.object_id AND withdrawal_party_gone(w))
         WHEN p.purpose = 'gas' THEN EXISTS (SELECT FROM wallets w JOIN users u ON u.id IN (w.owner_id, w.vendor_id) WHERE w.id = p.object_id AND NOT u.is_active)
         ELSE false END;

@@ -1,4 +1,4 @@
--- The terms of the release of a refund, of a withdrawal, of a swap, or of a payout of an order, as they follow from its rows. An order or a payment
+-- The terms of the release of a refund, of a withdrawal, of a swap, of a proposal, or of a payout of an order, as they follow from its rows. An order or a payment
 -- exception whose refund is not opened yet has the terms that a refund by mobile money would have that an officer requests.
 -- A sum applies where a person chose what leaves, or where nothing proven came in for it: what officers return counts with
 -- all that they return, what they pay by bank with all that they pay. Both officers of a refund by bank chose it, so none of them
@@ -26,6 +26,13 @@ BEGIN
                 CASE WHEN coalesce(s.vendor_id, s.owner_id) IS NULL THEN 'own' ELSE '' END, true, coalesce('user:' || coalesce(s.vendor_id, s.owner_id)::text, 'house')
             INTO r.house, r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.inside, r.recipient
             FROM swaps s WHERE s.id = object;
+        RETURN r;
+    END IF;
+    IF purpose = 'proposal' THEN
+        SELECT true, NULL, p.wallet_id::text, p.proposer_id, p.value, CASE WHEN w.id IS NOT NULL AND w.owner_id IS NULL THEN 'own' ELSE '' END, w.id IS NOT NULL,
+                CASE WHEN w.id IS NULL THEN p.network || ':' || p.destination ELSE coalesce('user:' || coalesce(w.vendor_id, w.owner_id)::text, 'house') END
+            INTO r.house, r.owner_id, r.source, r.requester_id, r.value, r.exempt, r.inside, r.recipient
+            FROM multisig_proposals p LEFT JOIN wallets w ON w.id = p.to_wallet_id WHERE p.id = object;
         RETURN r;
     END IF;
     IF purpose = 'withdrawal' THEN

@@ -16,6 +16,8 @@ CREATE OR REPLACE FUNCTION release_voices(r releases) RETURNS SETOF uuid LANGUAG
                 AND a.object_type = 'otc_withdrawal' AND a.action = 'approve' AND a.digest = w.digest
         UNION SELECT a.officer_id FROM approvals a JOIN swaps s ON s.id = a.object_id
             WHERE r.purpose = 'swap' AND a.object_type = 'swap' AND a.object_id = r.object_id AND a.action = 'approve' AND a.digest = s.digest
+        UNION SELECT a.officer_id FROM approvals a JOIN multisig_proposals p ON p.id = a.object_id
+            WHERE r.purpose = 'proposal' AND a.object_type = 'multisig_proposal' AND a.object_id = r.object_id AND a.action = 'approve' AND a.digest = p.digest
         UNION SELECT a.officer_id FROM approvals a WHERE r.purpose = 'funding' AND a.object_type = 'order' AND a.object_id = r.object_id AND a.action = 'approve' AND a.digest = r.digest
         UNION SELECT unnest(ARRAY[c.proposed_by, c.decided_by]) FROM control_changes c LEFT JOIN refunds f ON f.id = r.object_id
             WHERE r.purpose = 'refund' AND coalesce(f.rail, 'momo') = 'momo' AND c.kind = 'refund_decision' AND c.status = 'confirmed' AND c.expires_at > clock_timestamp()

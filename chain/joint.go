@@ -1,0 +1,54 @@
+package chain
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"kivuko/exchange"
+)
+
+// Encode is the form in which a joint transaction is stored until enough owners have signed it.
+func (j Joint) Encode() ([]byte, error) { return json.Marshal(j) }
+
+// DecodeJoint reads what Encode wrote and refuses anything else: a part that this program does not know, no rule of it would check.
+func DecodeJoint(stored []byte) (Joint, error) {
+	var j Joint
+	d := json.NewDecoder(bytes.NewReader(stored))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&j); err != nil {
+		return Joint{}, fmt.Errorf("chain: the stored joint transaction can't be read: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Joint{}, errors.New("chain: the stored joint transaction is followed by something else")
+	}
+	return j, nil
+}
+
+// Read is a quorum in the form in which officers agreed to that of an account. Only owners who also make payments may have a part in changes
+// of the owners, with the same weight.
+func (q Quorum) Read(a exchange.MultisigAccount) exchange.MultisigQuorum {
+	out := exchange.MultisigQuorum{Address: a.Address, Threshold: int(q.Threshold), Block: q.Head.Final.Number, BlockID: q.Head.Final.ID}
+	for _, o := range q.Owners {
+		out.Owners = append(out.Owners, exchange.MultisigOwner{Address: o.Address, Weight: int(o.Weight)})
+	}
+	if a.Kind == exchange.MultisigTron {
+		if out.ControlThreshold = out.Threshold; q.Control != nil {
+			out.ControlThreshold, out.Foreign = int(q.Control.Threshold), q.strangeControl()
+		}
+	}
+	return out
+}
+
+// strangeControl names a key that has a part in changes of the owners and none in payments.
+func (q Quorum) strangeControl() string {
+	for _, o := range q.Control.Owners {
+		if !slices.Contains(q.Owners, o) {
+			return fmt.Sprintf("changes of the owners may be signed by %s with the weight %d, and payments not", o.Address, o.Weight)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/testbed"
+	"kivuko/exchange"
+)
+
+// proposalRows are those with payments from wallets of several owners. Those on Solana end what owners have signed, which needs no time there.
+func proposalRows() []row {
+	executed := func(begin transferScene) func() scenario {
+		return always(proposalScenario{begin: begin, ends: exchange.ProposalExecuted})
+	}
+	return []row{
+		{"OpenProposal/*/*", "flows", executed(proposalOpened)},
+		{"AdvanceProposal/*/*", "flows", executed(proposalOpened)},
+		{"DecideProposal/*/*", "flows", executed(proposalDecided)},
+		{"ClearRecipient/*/*", "signer-ethereum", executed(proposalDecided)},
+		{"PreparePayload/*/*", "chain-ethereum", executed(proposalDecided)},
+		{"StoreOutsideSignature/*/*", "chain-ethereum", executed(proposalSigned)},
+		{"ConfirmPayload/*/*", "flows", executed(proposalConfirmed)},
+		{"SignPayload/*/*", "signer-ethereum", executed(proposalConfirmed)},
+		{"SignProposal/*/*", "flows", executed(proposalConfirmed)},
+		{"ExecuteProposal/*/*", "flows", executed(proposalExecuted)},
+		{"CancelProposal/*/*", "flows", always(proposalScenario{begin: proposalCancelled, ends: exchange.ProposalCancelled})},
+		{"LookAtPayload/*/*", "chain-solana", always(proposalScenario{begin: proposalCancelled, ends: exchange.ProposalCancelled})},
+	}
+}
+
+// proposalScenario is the scenario of a proposal. What the process left undone when it died is done by who judges.
+type proposalScenario struct {
+	begin transferScene
+	ends  exchange.ProposalStatus
+}
+
+func (b proposalScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {
+	t.Helper()
+	n := w.ethereum()
+	if b.ends == exchange.ProposalCancelled {
+		n = w.solana()
+	}
+	tr.committee = w.committeeOn(t, n)
+	b.begin(t, w, tr, arm)
+}
+
+func (b proposalScenario) judge(t *testing.T, w *harness, tr *trial) {
+	t.Helper()
+	tr.answered(t)
+	c, id := tr.committee, tr.proposal.ID
+	if b.ends == exchange.ProposalCancelled {
+		w.proposalIs(t, id, exchange.ProposalCancelled)
+		w.freed(t, id)
+		return
+	}
+	w.completesProposal(t, c, id)
+	w.paidByOwners(t, c, id)
+}
+
+// completesProposal does what is left to do for a proposal.
+func (w *harness) completesProposal(t *testing.T, c *committee, id uuid.UUID) {
+	t.Helper()
+	if p, err := w.readProposal(t, id); err != nil || p.PaymentID == uuid.Nil {
+		w.decidedProposal(t, id, "approve")
+	}
+	y, _ := w.payloadFor(t, id, w.signersOf(t, c)...)
+	if p, err := w.readProposal(t, id); err != nil || p.Status == string(exchange.ProposalSigning) {
+		if err := w.signsProposal(t, c, id, y, c.people[0]); err != nil {
+			t.Fatal(err)
+		}
+		w.signedBySecond(t, c, id, y)
+	}
+	if p, err := w.readProposal(t, id); err != nil || p.Status == string(exchange.ProposalReady) || p.Status == string(exchange.ProposalSigning) {
+		w.proposalIs(t, id, exchange.ProposalReady)
+		w.executesProposal(t, id)
+	}
+}
+
+// proposalOpened proposes a payment while the process dies.
+func proposalOpened(t *testing.T, w *harness, tr *trial, arm func()) {
+	arm()
+	tr.background(t, w.as(t, secondOfficer), proposalsPath, "proposal-"+tr.point, tr.committee.asked(), &tr.proposal)
+}
+
+// proposalDecided has an officer approve while the process dies.
+func proposalDecided(t *testing.T, w *harness, tr *trial, arm func()) {
+	tr.proposal.ID = w.proposes(t, tr.committee)
+	w.proposalIs(t, tr.proposal.ID, exchange.ProposalApproving)
+	path := ofProposal(tr.proposal.ID, "approve")
+	asSeen := seenWith(seen(t, w.operator(t), path), "looked at it")
+	arm()
+	tr.background(t, w.operator(t), path, testbed.Key(), asSeen, nil)
+}
+
+// proposalSigned brings a signature while the process dies.
+func proposalSigned(t *testing.T, w *harness, tr *trial, arm func()) {
+	tr.proposal.ID = w.proposes(t, tr.committee)
+	w.decidedProposal(t, tr.proposal.ID, "approve")
+	y, _ := w.payloadFor(t, tr.proposal.ID)
+	in := map[string]any{"payload_id": y.ID, "signature": tr.committee.signatureOf(t, y, tr.committee.people[0])}
+	arm()
+	tr.background(t, w.as(t, secondOfficer), ofProposal(tr.proposal.ID, "confirm"), testbed.Key(), in, nil)
+}
+
+// proposalConfirmed has the key of an officer sign while the process dies, as the second owner.
+func proposalConfirmed(t *testing.T, w *harness, tr *trial, arm func()) {
+	tr.proposal.ID = w.proposes(t, tr.committee)
+	w.decidedProposal(t, tr.proposal.ID, "approve")
+	y, _ := w.payloadFor(t, tr.proposal.ID)
+	if err := w.signsProposal(t, tr.committee, tr.proposal.ID, y, tr.committee.people[0]); err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]any{"payload_id": y.ID, "digest": y.Confirmation}
+	arm()
+	tr.background(t, w.operator(t), ofProposal(tr.proposal.ID, "confirm"), testbed.Key(), in, nil)
+}
+
+// proposalExecuted has an officer have it executed while the process dies.
+func proposalExecuted(t *testing.T, w *harness, tr *trial, arm func()) {
+	tr.proposal.ID, _ = w.signedProposal(t, tr.committee)
+	arm()
+	tr.background(t, w.operator(t), ofProposal(tr.proposal.ID, "execute"), testbed.Key(), map[string]any{}, nil)
+}
+
+// proposalCancelled cancels what owners have signed while the process dies.
+func proposalCancelled(t *testing.T, w *harness, tr *trial, arm func()) {
+	tr.proposal.ID, _ = w.signedProposal(t, tr.committee)
+	arm()
+	tr.background(t, w.as(t, secondOfficer), ofProposal(tr.proposal.ID, "cancel"), testbed.Key(), map[string]any{}, nil)
+}

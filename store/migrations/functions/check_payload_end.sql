@@ -1,0 +1,26 @@
+-- A payload ends once: executed with its payment, or void with what proves it, when no transaction of ours could execute it. Before that the
+-- chain's worker may store once which transaction of another tool executed it, and which movement of that transaction it made. One on TRON that another
+-- one is to follow has ended on the watch's chain: one node's word would let both be executed.
+CREATE OR REPLACE FUNCTION check_payload_end() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    p     multisig_proposals;
+    fault text;
+BEGIN
+    SELECT * INTO p FROM multisig_proposals WHERE id = NEW.proposal_id FOR NO KEY UPDATE;
+    fault := CASE
+        WHEN OLD.status <> 'open' THEN 'has ended'
+        WHEN (NEW.found_tx, NEW.found_index) IS DISTINCT FROM (OLD.found_tx, OLD.found_index) THEN CASE WHEN OLD.found_tx <> '' OR NEW.status <> 'open' THEN 'was executed by another transaction' END
+        WHEN NEW.status = 'open' THEN 'does not end'
+        WHEN NEW.status = 'void' AND NEW.evidence = '' THEN 'ends without evidence'
+        WHEN NEW.status = 'void' AND EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = NEW.payment_id AND a.status IN ('signed', 'broadcast', 'included', 'replaced')) THEN
+            'may be executed by a transaction of ours'
+        WHEN NEW.status = 'void' AND NEW.network = 'tron' AND p.ending IS NULL
+            AND NOT EXISTS (SELECT FROM deposit_cursors c WHERE c.network = 'tron' AND c.final_time >= NEW.expires_at) THEN 'can be executed by what the watch has read'
+        WHEN NEW.status = 'executed' AND NOT EXISTS (SELECT FROM chain_payments c WHERE c.id = NEW.payment_id AND c.status = 'completed' AND (c.tx_id = NEW.found_tx
+            OR NEW.found_tx = '' AND EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = c.id AND a.tx_id = c.tx_id AND NOT a.adopted))) THEN 'is not paid'
+        END;
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'payload % %', NEW.id, fault USING ERRCODE = 'KV001';
+    END IF;
+    RETURN NEW;
+END $$;

@@ -1,0 +1,36 @@
+-- Each step of a proposal follows from its payloads and their signatures, from the chain, from who asked for it, or from what officers decided.
+-- Only the chain's worker says that another transaction took its number, or that its own moved nothing. What money, payment and payloads have to
+-- be by then is checked at the end of the transaction (check_proposal_facts).
+CREATE OR REPLACE FUNCTION check_proposal() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    moved boolean := OLD.status <> NEW.status;
+    ended boolean := moved AND NEW.status IN ('rejected', 'cancelled', 'expired', 'superseded', 'failed');
+    fault text;
+BEGIN
+    fault := CASE
+        WHEN NEW.ending IS DISTINCT FROM OLD.ending AND NOT (NEW.ending IS NULL AND (ended OR NEW.status = 'executed')) THEN CASE
+            WHEN moved OR NEW.ending IS NULL THEN 'is to end'
+            WHEN NEW.ending IN ('superseded', 'failed') THEN CASE WHEN current_user IN ('kivuko_api', 'kivuko_flows', 'kivuko_momo', 'kivuko_signer') THEN 'was not compared with the chain' END
+            WHEN OLD.ending IS NOT NULL OR NOT proposal_may_end(NEW, NEW.ending) THEN 'is ended by nobody' END
+        WHEN ended AND NEW.status IS DISTINCT FROM OLD.ending AND (OLD.ending IS NOT NULL OR NOT proposal_may_end(NEW, NEW.status)) THEN 'is ended by nobody'
+        WHEN moved AND OLD.ending IS NOT NULL AND NOT ended AND NEW.status <> 'executed' THEN 'is to end'
+        WHEN (NEW.payload_id, NEW.executed_by) IS DISTINCT FROM (OLD.payload_id, OLD.executed_by)
+                AND NOT (NEW.payload_id IS NULL AND NEW.executed_by IS NULL AND EXISTS (SELECT FROM multisig_payloads y WHERE y.id = OLD.payload_id AND y.status = 'void')) -- the next one is executed anew
+                AND NOT (NOT moved AND NEW.status = 'ready' AND NEW.ending IS NULL
+                AND NEW.executed_by IS NOT DISTINCT FROM intent_asker(NEW.id, 'proposal.execute')
+                AND EXISTS (SELECT FROM users u WHERE u.id = NEW.executed_by AND u.is_active AND u.role IN ('admin', 'treasury'))
+                AND EXISTS (SELECT FROM multisig_payloads y WHERE y.id = NEW.payload_id AND y.proposal_id = NEW.id AND y.status = 'open' AND payload_signed(y.id))) THEN 'is executed by nobody'
+        WHEN moved THEN CASE NEW.status
+            WHEN 'ready' THEN CASE WHEN OLD.status = 'signing' AND NOT EXISTS (SELECT FROM multisig_payloads y WHERE y.proposal_id = NEW.id AND y.status = 'open' AND payload_signed(y.id))
+                THEN 'lacks signatures' END
+            WHEN 'broadcasting' THEN CASE WHEN NOT EXISTS (SELECT FROM chain_payments c JOIN chain_attempts a ON a.payment_id = c.id AND NOT a.adopted AND a.status IN ('signed', 'broadcast', 'included')
+                WHERE c.purpose = 'proposal' AND c.object_id = NEW.id) THEN 'has no transaction' END
+            WHEN 'confirming' THEN CASE WHEN NOT EXISTS (SELECT FROM chain_payments c JOIN chain_attempts a ON a.payment_id = c.id AND a.status = 'included'
+                WHERE c.purpose = 'proposal' AND c.object_id = NEW.id) THEN 'is in no block' END
+        END
+    END;
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'proposal % %', NEW.id, fault USING ERRCODE = 'KV001';
+    END IF;
+    RETURN NEW;
+END $$;

@@ -1,0 +1,258 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// How a proposal is carried out on the chain: by a transaction of ours with the owners' signatures, or by another tool's.
+
+// proposalPayment is a proposal that a payment carries out.
+type proposalPayment struct{ *proposalWork }
+
+func (o *proposalPayment) parties() (owner, vendor uuid.UUID) { return uuid.Nil, o.p.MerchantID }
+
+// follow shows where the payment is. What follows from its completion is done in spend. A proposal that is to end waits for that alone.
+func (o *proposalPayment) follow(ctx context.Context, _ unitTx, to paymentStage, txID string) error {
+	if o.p.Over() || o.p.Ending != "" {
+		return nil
+	}
+	status, detail, hash := o.p.Status, "", o.p.TxHash
+	if o.p.Sent() {
+		status = exchange.ProposalReady // unless the transaction is still on its way
+	}
+	switch to {
+	case stageApproved:
+		detail, hash = o.waits(status), ""
+	case stageWaiting:
+		var err error
+		if detail, err = o.waitsFor(ctx); err != nil {
+			return err
+		}
+	case stageFrozen:
+		detail = exchange.WaitFrozen
+	case stageSigned:
+		status, detail, hash = exchange.ProposalBroadcasting, exchange.WaitBroadcast, txID
+	case stageBroadcast:
+		status, detail, hash = exchange.ProposalBroadcasting, exchange.WaitFinality, txID
+	case stageIncluded:
+		if detail, hash = exchange.WaitFinality, txID; o.p.Sent() {
+			status = exchange.ProposalConfirming
+		}
+	case stageVanished:
+		status, detail, hash = exchange.ProposalBroadcasting, exchange.WaitBroadcast, txID
+	case stageParked:
+		detail = exchange.WaitOperator
+	case stageCompleted, stageHandedOut, stageWithdrawn: // spend has completed it; nothing of it is handed out
+		return nil
+	}
+	o.p.TxHash = hash
+	return o.move(ctx, status, detail)
+}
+
+// waits is what a proposal without a live transaction waits for.
+func (o *proposalPayment) waits(status exchange.ProposalStatus) string {
+	switch {
+	case status == exchange.ProposalSigning:
+		return exchange.WaitOwners
+	case status == exchange.ProposalReady && o.p.ExecutedBy == uuid.Nil:
+		return exchange.WaitExecution
+	case status == exchange.ProposalReady:
+		return exchange.WaitSignature
+	}
+	return exchange.WaitPayload
+}
+
+// waitsFor is what withholds a signature: the watch, or owners on the chain who are not those that were agreed.
+func (o *proposalPayment) waitsFor(ctx context.Context) (string, error) {
+	hold, err := o.unitTx.hold(ctx, o.p.PaymentID)
+	if hold == exchange.HoldDiffers {
+		return exchange.WaitAccount, err
+	}
+	return exchange.WaitWatch, err
+}
+
+// spend books a final execution, and ends the proposal with the payload that was executed. Others can't be any more.
+func (o *proposalPayment) spend(ctx context.Context, t unitTx, paid exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
+	posting, lines, err := t.spendReserved(ctx, paid)
+	if err != nil {
+		return posting, lines, err
+	}
+	open, err := o.openPayloads(ctx)
+	if err != nil {
+		return posting, lines, err
+	}
+	found, _, err := readFound[bool](ctx, t, adoptedOf, paid.ID, paid.TxID)
+	if err != nil {
+		return posting, lines, err
+	}
+	detail := exchange.WaitNothing
+	if found {
+		detail = exchange.DetailOther
+	}
+	for _, y := range open {
+		if y.ID != o.p.PayloadID && !found {
+			err = o.void(ctx, y, "another payload at its value of the nonce account was executed by "+paid.TxID)
+		} else {
+			err = t.One(ctx, endPayload, y.ID, exchange.PayloadExecuted, "executed by "+paid.TxID, o.now)
+		}
+		if err != nil {
+			return posting, lines, err
+		}
+	}
+	o.p.TxHash, o.p.CompletedAt = paid.TxID, o.now
+	return posting, lines, o.move(ctx, exchange.ProposalExecuted, detail)
+}
+
+const adoptedOf = `SELECT true FROM chain_attempts WHERE payment_id = $1 AND tx_id = $2 AND adopted`
+
+// sentByOther reports whether somebody else sent what owners of a Safe signed, and paid for it.
+func (st *step) sentByOther() bool {
+	return st.tx.Adopted && st.payment.Purpose == exchange.ForProposal && st.payment.Network == exchange.Ethereum
+}
+
+// ExecuteProposal carries out an officer's intent to have a proposal executed that enough owners signed: the signer may put their signatures into a
+// transaction from now on. A repeated call returns the proposal. CodeForbidden for who is no admin or treasury officer any more, CodeStateConflict when
+// the proposal is not ready, or is to end. The errors of useIntent come before all others.
+func (s *Store) ExecuteProposal(ctx context.Context, id uuid.UUID, a exchange.Asked) (exchange.Proposal, error) {
+	return s.workProposal(ctx, id, func(ctx context.Context, w *proposalWork) error {
+		if a.IntentID == uuid.Nil {
+			return exchange.Errorf(exchange.CodeNotFound, "There is no intent to execute the proposal.")
+		}
+		by, done, err := w.act(ctx, a, id, exchange.IntendProposalExecute)
+		if err != nil || done {
+			return err
+		}
+		if err := w.stillMay(ctx, by); err != nil {
+			return err
+		}
+		if by.Role != exchange.RoleAdmin && by.Role != exchange.RoleTreasury {
+			return exchange.Errorf(exchange.CodeForbidden, "Only admins and treasury officers can have a proposal executed.")
+		}
+		y, err := w.signedPayload(ctx)
+		if err != nil {
+			return err
+		}
+		if w.p.Status != exchange.ProposalReady || w.p.Ending != "" || y == uuid.Nil || !w.now.Before(w.p.ExpiresAt) {
+			return exchange.Errorf(exchange.CodeStateConflict, "A proposal that is %s can't be executed.", w.p.Status)
+		}
+		w.by, w.p.PayloadID, w.p.ExecutedBy = by, y, by.UserID
+		return w.move(ctx, exchange.ProposalReady, exchange.WaitSignature)
+	})
+}
+
+const readExecutable = `SELECT proposal_executable($1)`
+
+// ExecutionForSigning reads what the signer needs to send a proposal's signatures: its payment, the payload with its signatures, and the sealed key of
+// the gas wallet where that pays. CodeForbidden when no officer had it executed, when the wallet's owners on the chain are not those that were
+// agreed, and when the recipient is now on the deny list before anything is sent.
+func (s *Store) ExecutionForSigning(ctx context.Context, paymentID uuid.UUID) (exchange.ExecutionSigning, error) {
+	var out exchange.ExecutionSigning
+	p, err := s.ChainPayment(ctx, paymentID)
+	if err != nil {
+		return out, err
+	}
+	if p.Purpose != exchange.ForProposal {
+		return out, exchange.Errorf(exchange.CodeInternal, "a payment for a %s is no execution of a proposal", p.Purpose)
+	}
+	var executable, denied bool
+	if err := s.db.Get(ctx, &executable, readExecutable, paymentID); err != nil {
+		return out, translate(err, "proposal")
+	}
+	if err := s.db.Get(ctx, &denied, isDeniedOutside, p.Network, p.ToAddress); err != nil {
+		return out, translate(err, "denied address")
+	}
+	switch {
+	case !executable:
+		return out, exchange.Errorf(exchange.CodeForbidden, "No officer had the proposal of payment %s executed as it is now.", p.ID)
+	case denied && p.Status == exchange.ChainApproved: // a signed one may need a replacement with a higher fee, to unblock its sequence
+		return out, exchange.Errorf(exchange.CodeForbidden, "The recipient of payment %s is on the deny list.", p.ID)
+	}
+	prop, err := s.Proposal(ctx, Everything(), p.ObjectID)
+	if err != nil {
+		return out, err
+	}
+	out.Payment = p
+	if out.Payload, err = s.Payload(ctx, prop.PayloadID); err != nil {
+		return out, err
+	}
+	if out.Signatures, err = s.Signatures(ctx, prop.PayloadID); err != nil {
+		return out, err
+	}
+	if p.FeeWalletID != uuid.Nil {
+		out.Gas, err = s.hotKey(ctx, p.FeeWalletID)
+	}
+	return out, err
+}
+
+const executionFound = `
+SELECT ` + depositColumns + ` FROM chain_deposits WHERE network = $1 AND tx_id = $2 AND from_wallet_id = $3 AND to_address = $4 AND asset = $5 AND amount = $6 AND status = 'final'
+    AND NOT EXISTS (SELECT FROM multisig_payloads y WHERE y.network = $1 AND y.found_tx = $2 AND y.found_index = event_index)
+ORDER BY event_index LIMIT 1`
+
+// AdoptExecution makes the transaction of another tool the payment's own, which executed one of its payloads on the final chain: anybody may send
+// what owners signed. The watch over the chain must have seen exactly the payment's transfer in that very block, which settles what the watch
+// took for an unknown movement; until then it is CodeUnavailable. The payment completes by RecordFinal, as every other. A repeated call returns the
+// payment. CodeStateConflict while a transaction of ours may execute the payload, and for a payload that has ended.
+func (s *Store) AdoptExecution(ctx context.Context, payload uuid.UUID, txID string, block uint64, blockID, evidence string) (exchange.ChainPayment, error) {
+	var adopted exchange.ChainPayment
+	y, err := s.Payload(ctx, payload)
+	if err != nil {
+		return adopted, err
+	}
+	_, err = s.workProposal(ctx, y.ProposalID, func(ctx context.Context, w *proposalWork) error {
+		p, err := readOne[exchange.ChainPayment](ctx, w, "chain payment", lockPayment, y.PaymentID)
+		if err != nil {
+			return err
+		}
+		known, err := readAll[exchange.ChainAttempt](ctx, w, "transaction", attemptOfTx, p.Network, txID)
+		if err != nil || slices.ContainsFunc(known, func(a exchange.ChainAttempt) bool { return a.PaymentID == p.ID }) {
+			adopted = p
+			return err
+		}
+		if slices.ContainsFunc(known, func(a exchange.ChainAttempt) bool { return !a.Adopted }) { // one of another tool may execute several payloads
+			return exchange.Errorf(exchange.CodeStateConflict, "The transaction %s is that of another payment.", txID)
+		}
+		if err := w.unsent(ctx); err != nil {
+			return err
+		}
+		d, found, err := readFound[exchange.ChainDeposit](ctx, w, executionFound, p.Network, txID, p.WalletID, p.ToAddress, p.Amount.Asset(), p.Amount.Decimal())
+		if err != nil {
+			return err
+		}
+		if !found || d.Block != block || d.BlockID != blockID {
+			return exchange.Errorf(exchange.CodeUnavailable, "The deposit watch has not seen that transaction %s made the payment in block %d.", txID, block)
+		}
+		adopted, err = w.adoptFound(ctx, payload, p, d, evidence)
+		return err
+	})
+	return adopted, err
+}
+
+const findPayload = `UPDATE multisig_payloads SET found_tx = $2, found_index = $3, updated_at = $4 WHERE id = $1 AND status = 'open'`
+
+func (w *proposalWork) adoptFound(ctx context.Context, payload uuid.UUID, p exchange.ChainPayment, d exchange.ChainDeposit, evidence string) (exchange.ChainPayment, error) {
+	open, err := w.openPayloads(ctx)
+	if err != nil {
+		return p, err
+	}
+	executed := false
+	for _, y := range open {
+		if y.ID == payload {
+			executed = true
+		} else if err := w.void(ctx, y, "another payload at its value of the nonce account was executed by "+d.TxID); err != nil {
+			return p, err
+		}
+	}
+	if !executed {
+		return p, exchange.Errorf(exchange.CodeStateConflict, "The payload has ended, so no transaction can have executed it.")
+	}
+	if err := w.One(ctx, findPayload, payload, d.TxID, int64(d.Index), w.now); err != nil {
+		return p, err
+	}
+	return w.takeOver(ctx, &proposalPayment{w}, p, d, evidence, flow)
+}
