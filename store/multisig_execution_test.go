@@ -12,96 +12,6 @@ import (
 	"kivuko/store/storetest"
 )
 
-// found has the watch book a final block in which another tool executed a proposal.
-func (h *reserve) found(t *testing.T, p exchange.Proposal, tx string, m money.Amount) {
-	t.Helper()
-	c, _, err := h.s.DepositCursor(t.Context(), h.n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := scanOf(blockOf("a", c.Final.Number+1), moveOf(tx, h.wallet.Address, p.Destination, m))
-	b.Network = h.n
-	finalBlock(t, h.s, b)
-}
-
-// Anybody may send what owners signed. What the watch has seen becomes the payment, and the sender of a Safe's transaction paid for it.
-func TestExecutionsByOthers(t *testing.T) {
-	t.Parallel()
-	for _, n := range []exchange.Network{exchange.Ethereum, exchange.Tron} {
-		t.Run(string(n), func(t *testing.T) {
-			t.Parallel()
-			ctx, h := t.Context(), newReserve(t, n)
-			p, y := h.signing(t, usdt("100"))
-			tx := "0xother"
-			if n == exchange.Tron {
-				tx = y.JointID
-			}
-			_, err := h.chain.AdoptExecution(ctx, y.ID, tx, 101, "a-101", "the Safe's event")
-			wantFault(t, err, exchange.CodeUnavailable) // the watch has not seen it
-			h.found(t, p, tx, usdt("100"))
-			if hold, err := h.s.SigningHold(ctx, p.PaymentID); err != nil || hold != exchange.HoldSentBefore {
-				t.Errorf("before it is adopted the hold is %q, %v", hold, err)
-			}
-			_, err = h.chain.AdoptExecution(ctx, y.ID, tx, 101, "b-101", "the Safe's event")
-			wantFault(t, err, exchange.CodeUnavailable) // another block
-			paid := twice(t, func(a, b exchange.ChainPayment) bool { return a.ID == b.ID && a.Status == b.Status }, func() (exchange.ChainPayment, error) {
-				return h.chain.AdoptExecution(ctx, y.ID, tx, 101, "a-101", "the Safe's event")
-			})
-			if paid.Status != exchange.ChainIncluded {
-				t.Fatalf("the payment is %+v", paid)
-			}
-			live, _, err := h.s.LiveAttempt(ctx, p.PaymentID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before, err := h.s.Account(ctx, exchange.Owned(exchange.AccCustody, h.gas.ID, n.NativeCoin()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := h.chain.RecordFinal(ctx, live.ID, true, 101, "a-101", money.Must(n.NativeCoin(), "0.005"), "SUCCESS"); err != nil {
-				t.Fatal(err)
-			}
-			if p = h.is(t, p, exchange.ProposalExecuted, exchange.DetailOther); p.TxHash != tx || p.ExecutedBy != uuid.Nil {
-				t.Errorf("executed: %+v", p)
-			}
-			after, err := h.s.Account(ctx, exchange.Owned(exchange.AccCustody, h.gas.ID, n.NativeCoin()))
-			if err != nil || !after.Posted.Equal(before.Posted) {
-				t.Errorf("the gas wallet paid from %s to %s, %v", before.Posted, after.Posted, err)
-			}
-			if open, err := h.s.OpenQuarantine(ctx, n); err != nil || len(open) != 0 {
-				t.Errorf("alarms are left: %+v, %v", open, err)
-			}
-			h.has(t, "900", "0")
-		})
-	}
-}
-
-// What owners signed may be executed also when it is to end: then it is executed.
-func TestExecutionsOfWhatIsToEnd(t *testing.T) {
-	t.Parallel()
-	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
-	p, y := h.ready(t, usdt("100"))
-	if _, err := h.cancels(t, p, h.merchant); err != nil {
-		t.Fatal(err)
-	}
-	h.found(t, p, "0xother", usdt("100"))
-	if _, err := h.chain.AdoptExecution(ctx, y.ID, "0xother", 101, "a-101", "the Safe's event"); err != nil {
-		t.Fatal(err)
-	}
-	h.is(t, p, exchange.ProposalReady, exchange.WaitImpossible)
-	live, _, err := h.s.LiveAttempt(ctx, p.PaymentID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.chain.RecordFinal(ctx, live.ID, true, 101, "a-101", money.Zero(money.ETH), "SUCCESS"); err != nil {
-		t.Fatal(err)
-	}
-	if p = h.is(t, p, exchange.ProposalExecuted, exchange.DetailOther); p.Ending != "" {
-		t.Errorf("it is executed and to be %s", p.Ending)
-	}
-	h.has(t, "900", "0")
-}
-
 // A number of a Safe is one payload's, also of several proposals at once.
 func TestNumbersOfPayloads(t *testing.T) {
 	t.Parallel()
@@ -126,64 +36,6 @@ func TestNumbersOfPayloads(t *testing.T) {
 	}
 	if all.Wait(); stored.Load() != 1 || taken.Load() != 3 {
 		t.Errorf("%d payloads have one number, and %d were refused", stored.Load(), taken.Load())
-	}
-}
-
-// One transaction of another tool may execute what was signed for several proposals, of the same terms too. Each takes its own movement over, and
-// what it moved besides stays an alarm.
-func TestOneTransactionExecutesSeveralProposals(t *testing.T) {
-	t.Parallel()
-	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
-	p, y := h.signing(t, usdt("100"))
-	q, z := h.signing(t, usdt("100"))
-	var all []exchange.ChainMovement
-	for i, m := range []string{"100", "7", "100"} {
-		move := moveOf("0xbulk", h.wallet.Address, faraway, usdt(m))
-		move.Index = uint32(i)
-		all = append(all, move)
-	}
-	b := scanOf(blockOf("a", 101), all...)
-	b.Network = h.n
-	finalBlock(t, h.s, b)
-	for i, payload := range []exchange.MultisigPayload{y, z} {
-		twice(t, func(a, b exchange.ChainPayment) bool { return a.ID == b.ID && a.Status == b.Status }, func() (exchange.ChainPayment, error) {
-			return h.chain.AdoptExecution(ctx, payload.ID, "0xbulk", 101, "a-101", "the Safe's event")
-		})
-		if open, err := h.s.OpenQuarantine(ctx, h.n); err != nil || len(open) != 2-i {
-			t.Errorf("after %d executions the alarms are %+v, %v", i+1, open, err)
-		}
-	}
-	for _, x := range []exchange.Proposal{p, q} {
-		live, _, err := h.s.LiveAttempt(ctx, x.PaymentID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.chain.RecordFinal(ctx, live.ID, true, 101, "a-101", money.Zero(money.ETH), "SUCCESS"); err != nil {
-			t.Fatal(err)
-		}
-		h.is(t, x, exchange.ProposalExecuted, exchange.DetailOther)
-	}
-	h.has(t, "800", "0")
-}
-
-// Officers can't hide what owners executed by a note, and what they noted before is taken over after all.
-func TestAlarmsAboutProposals(t *testing.T) {
-	t.Parallel()
-	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
-	p, y := h.signing(t, usdt("100"))
-	h.found(t, p, "0xother", usdt("100"))
-	open, err := h.s.OpenQuarantine(ctx, h.n)
-	if err != nil || len(open) != 1 {
-		t.Fatalf("the alarms are %+v, %v", open, err)
-	}
-	c, err := h.api.ProposeSettlement(ctx, open[0].ID, uuid.Nil, "it is known", h.one)
-	if err == nil {
-		_, err = h.api.ConfirmChange(ctx, c.ID, "", h.boss)
-	}
-	wantFault(t, err, exchange.CodeStateConflict)
-	storetest.Exec(t, h.s, `ALTER TABLE deposit_quarantine DISABLE TRIGGER USER; UPDATE deposit_quarantine SET settled_at = now(), note = 'it is known'; ALTER TABLE deposit_quarantine ENABLE TRIGGER USER`)
-	if paid, err := h.chain.AdoptExecution(ctx, y.ID, "0xother", 101, "a-101", "the Safe's event"); err != nil || paid.Status != exchange.ChainIncluded {
-		t.Errorf("adopted after a note: %+v, %v", paid, err)
 	}
 }
 
@@ -231,14 +83,30 @@ func TestNextPayloadsAreExecutedAnew(t *testing.T) {
 	t.Parallel()
 	ctx, h := t.Context(), newReserve(t, exchange.Tron)
 	p, y := h.ready(t, usdt("100"))
-	if _, err := h.executes(t, p, h.two); err != nil {
+	p, err := h.executes(t, p, h.two)
+	if err != nil {
 		t.Fatal(err)
 	}
 	h.every(t, "takes an execution back", `UPDATE multisig_proposals SET payload_id = NULL, executed_by = NULL WHERE id = `+quotedID(p.ID))
 	h.readsOn(t)
 	got, err := h.chain.VoidPayload(ctx, y.ID, "expired")
-	if err != nil || got.Status != exchange.ProposalApproving || got.PayloadID != uuid.Nil || got.ExecutedBy != uuid.Nil {
+	if err != nil || got.Status != exchange.ProposalApproving || got.PayloadID != uuid.Nil || got.ExecutedBy != uuid.Nil || got.Version != p.Version+1 {
 		t.Fatalf("without its payload: %+v, %v", got, err)
+	}
+	for range 2 { // what its flow does meanwhile changes nothing, so that it wakes no one
+		_, err := h.chain.VoidPayload(ctx, y.ID, "expired")
+		if err == nil {
+			_, err = h.flows.SignProposal(ctx, p.ID)
+		}
+		if err == nil {
+			_, err = h.flows.LapseProposal(ctx, p.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := h.advanced(t, p.ID); same.Version != got.Version {
+			t.Fatalf("it changed from version %d to %d without a reason", got.Version, same.Version)
+		}
 	}
 	next, err := h.chain.StorePayload(ctx, h.payloadFor(t, p))
 	if err != nil {
@@ -263,10 +131,11 @@ func TestNextPayloadsAreExecutedAnew(t *testing.T) {
 	}
 }
 
-// After its time a proposal takes no signature, no execution and no first transaction, also before its flow has ended it.
+// After its time a proposal takes no payload, no signature, no execution and no first transaction, also before its flow has ended it.
 func TestOldProposalsMoveNothing(t *testing.T) {
 	t.Parallel()
 	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	released := h.released(t, usdt("5"))
 	signing, y := h.signing(t, usdt("10"))
 	ready, _ := h.ready(t, usdt("20"))
 	executed, z := h.ready(t, usdt("30"))
@@ -274,9 +143,11 @@ func TestOldProposalsMoveNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []exchange.Proposal{signing, ready, executed} {
+	for _, p := range []exchange.Proposal{released, signing, ready, executed} {
 		h.ages(t, p)
 	}
+	_, err = h.chain.StorePayload(ctx, h.payloadFor(t, released))
+	wantFault(t, err, exchange.CodeStateConflict)
 	_, err = h.brings(t, y, h.account.Owners[0], h.merchant)
 	wantFault(t, err, exchange.CodeStateConflict)
 	_, err = h.executes(t, ready, h.one)
@@ -285,17 +156,6 @@ func TestOldProposalsMoveNothing(t *testing.T) {
 	wantFault(t, err, exchange.CodeForbidden)
 	_, err = h.signer.SaveSignedAttempt(ctx, h.transaction(t, executed, z))
 	wantFault(t, err, exchange.CodeStateConflict)
-}
-
-// A movement of another amount is not the payment, whatever a worker says.
-func TestOtherMovementsAreNoExecutions(t *testing.T) {
-	t.Parallel()
-	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
-	p, y := h.signing(t, usdt("100"))
-	h.found(t, p, "0xother", usdt("99"))
-	_, err := h.chain.AdoptExecution(ctx, y.ID, "0xother", 101, "a-101", "it says so")
-	wantFault(t, err, exchange.CodeUnavailable)
-	h.is(t, p, exchange.ProposalSigning, exchange.WaitOwners)
 }
 
 // When another transaction took the number, or the payload's own moved nothing, the proposal ends and its money is free; not while ours may pay.
@@ -485,167 +345,59 @@ func TestPayloadsOfSeveralChoices(t *testing.T) {
 	h.has(t, "900", "0")
 }
 
-// Nothing that could move money is signed while payments are frozen, or the wallet's owners are not those that were agreed.
-func TestWithheldProposals(t *testing.T) {
+// A transaction of ours that was sent gets a higher fee also when the proposal could not be executed any more: it would hold up all others of the
+// wallet that pays. It is the same execution with the same number, and there is none after its end.
+func TestHigherFeesOfExecutions(t *testing.T) {
 	t.Parallel()
 	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
-	p := h.released(t, usdt("100"))
-	differ := func(status, detail string) {
-		storetest.Exec(t, h.s, `ALTER TABLE multisig_accounts DISABLE TRIGGER USER; UPDATE multisig_accounts SET status = '`+status+`', status_detail = '`+detail+`'; ALTER TABLE multisig_accounts ENABLE TRIGGER USER`)
+	p, y := h.ready(t, usdt("100"))
+	bump := func(a exchange.ChainAttempt) exchange.ChainAttempt {
+		b := h.transaction(t, p, y)
+		b.Nonce = a.Nonce
+		return b
 	}
-	differ("differs", "another owner")
-	if hold, err := h.s.SigningHold(ctx, p.PaymentID); err != nil || hold != exchange.HoldDiffers {
-		t.Errorf("the hold is %q, %v", hold, err)
-	}
-	if err := h.flows.AwaitSignature(ctx, p.PaymentID, exchange.HoldDiffers); err != nil {
+	_, err := h.signer.SaveReplacement(ctx, storetest.NewID(t), bump(exchange.ChainAttempt{}))
+	wantFault(t, err, exchange.CodeStateConflict) // nothing was sent
+	if p, err = h.executes(t, p, h.two); err != nil {
 		t.Fatal(err)
 	}
-	h.is(t, p, exchange.ProposalApproving, exchange.WaitAccount)
-	_, err := h.chain.StorePayload(ctx, h.payloadFor(t, p))
-	wantFault(t, err, exchange.CodeStateConflict)
-	differ("active", "")
-	y, err := h.chain.StorePayload(ctx, h.payloadFor(t, p))
+	a, err := h.sends(t, p, y)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := storetest.PayloadTicket(ctx, h.api, y, p.Amount, h.one)
-	if err != nil {
+	h.ages(t, p)
+	if _, err := h.api.Freeze(ctx, storetest.NewID(t), "a test", h.one); err != nil {
 		t.Fatal(err)
 	}
-	owner := twice(t, func(a, b exchange.MultisigOwner) bool { return a == b }, func() (exchange.MultisigOwner, error) { return h.flows.ConfirmPayload(ctx, y.ID, token) })
-	freeze, err := h.api.Freeze(ctx, storetest.NewID(t), "a test", h.one)
-	if err != nil {
+	storetest.Exec(t, h.s, `INSERT INTO deny_list (id, network, address, reason, added_by, added_at) VALUES (gen_random_uuid(), 'ethereum', $1, 'a test', $2, now())`, faraway, h.boss.UserID)
+	storetest.Exec(t, h.s, `ALTER TABLE multisig_accounts DISABLE TRIGGER USER; UPDATE multisig_accounts SET status = 'differs', status_detail = 'another owner'; ALTER TABLE multisig_accounts ENABLE TRIGGER USER`)
+	if _, err := h.signer.ExecutionForSigning(ctx, p.PaymentID); err != nil {
+		t.Fatalf("a higher fee is refused: %v", err)
+	}
+	other := bump(a)
+	other.Nonce++
+	_, err = h.signer.SaveReplacement(ctx, a.ID, other)
+	wantFault(t, err, exchange.CodeInternal) // another number
+	b := bump(a)
+	if got, err := h.signer.SaveReplacement(ctx, a.ID, b); err != nil || got.ID != b.ID {
+		t.Fatalf("the replacement is %+v, %v", got, err)
+	}
+	if got, err := h.signer.SaveReplacement(ctx, a.ID, bump(a)); err != nil || got.ID != b.ID {
+		t.Errorf("a second replacement of the same transaction: %+v, %v", got, err)
+	}
+	// Another transaction took the Safe's number, so ours moved nothing.
+	if _, err := h.chain.RecordFinal(ctx, b.ID, false, 101, "a-101", money.Must(money.ETH, "0.004"), "0"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = h.keySigns(t, y, owner)
+	_, err = h.signer.SaveReplacement(ctx, b.ID, bump(a))
 	wantFault(t, err, exchange.CodeStateConflict)
-	storetest.Exec(t, h.s, `ALTER TABLE freezes DISABLE TRIGGER USER; DELETE FROM freezes WHERE id = '`+freeze.ID.String()+`'; ALTER TABLE freezes ENABLE TRIGGER USER`)
-	differ("differs", "another owner")
-	_, err = h.keySigns(t, y, owner)
-	wantFault(t, err, exchange.CodeStateConflict)
-	_, err = h.brings(t, y, h.account.Owners[0], h.merchant)
-	wantFault(t, err, exchange.CodeStateConflict)
-	differ("active", "")
-	twice(t, func(a, b exchange.MultisigSignature) bool { return a.Owner == b.Owner && a.At.Equal(b.At) }, func() (exchange.MultisigSignature, error) { return h.keySigns(t, y, owner) })
-	if _, err := h.brings(t, y, h.account.Owners[0], h.merchant); err != nil {
+	_, err = h.signer.ExecutionForSigning(ctx, p.PaymentID)
+	wantFault(t, err, exchange.CodeForbidden)
+	if _, err := h.chain.SupersedeProposal(ctx, p.ID, "0xother", "its number is 4 at block 130"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.flows.SignProposal(ctx, p.ID); err != nil {
-		t.Fatal(err)
-	}
-	if p, err = h.executes(t, p, h.one); err != nil {
-		t.Fatal(err)
-	}
-	differ("differs", "another owner")
-	_, err = h.sends(t, p, y)
+	_, err = h.signer.ExecutionForSigning(ctx, p.PaymentID)
 	wantFault(t, err, exchange.CodeForbidden)
 	_, err = h.signer.SaveSignedAttempt(ctx, h.transaction(t, p, y))
 	wantFault(t, err, exchange.CodeStateConflict)
-	differ("active", "")
-	if _, err := h.sends(t, p, y); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A signature is of an owner of that very payload, by who may bring it, and nothing leaves without the officer of the key.
-func TestRefusedSignatures(t *testing.T) {
-	t.Parallel()
-	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
-	p, y := h.signing(t, usdt("100"))
-	outside, held, second := h.account.Owners[0], h.account.Owners[1], h.account.Owners[2]
-	_, err := h.keySigns(t, y, held)
-	wantFault(t, err, exchange.CodeForbidden) // nobody confirmed it
-	_, err = h.brings(t, y, held, h.merchant)
-	wantFault(t, err, exchange.CodeForbidden) // its key is ours
-	_, err = h.brings(t, y, exchange.MultisigOwner{Address: "owner-somebody"}, h.merchant)
-	wantFault(t, err, exchange.CodeForbidden)
-	_, err = h.confirms(t, p, y, h.three)
-	wantFault(t, err, exchange.CodeForbidden) // no owner
-	_, err = storetest.PayloadTicket(ctx, h.api, y, usdt("99"), h.one)
-	wantFault(t, err, exchange.CodeInvalid) // another amount
-	again, err := h.flows.SignProposal(ctx, p.ID)
-	if err != nil || again.Status != exchange.ProposalSigning {
-		t.Errorf("without signatures: %+v, %v", again, err)
-	}
-	_, err = h.executes(t, p, h.one)
-	wantFault(t, err, exchange.CodeStateConflict)
-	_, err = h.sends(t, p, y)
-	wantFault(t, err, exchange.CodeForbidden)
-
-	token, err := storetest.PayloadTicket(ctx, h.api, y, p.Amount, h.one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, z := h.signing(t, usdt("50"))
-	_, err = h.flows.ConfirmPayload(ctx, z.ID, token)
-	wantFault(t, err, exchange.CodeNotFound) // a token for another payload
-	if _, err := h.flows.ConfirmPayload(ctx, y.ID, token); err != nil {
-		t.Fatal(err)
-	}
-	_, err = h.keySigns(t, z, held)
-	wantFault(t, err, exchange.CodeForbidden) // confirmed for another payload
-	_, err = h.keySigns(t, y, second)
-	wantFault(t, err, exchange.CodeForbidden) // confirmed by another officer
-	if _, err := h.keySigns(t, y, held); err != nil {
-		t.Fatal(err)
-	}
-	a, err := storetest.AskProposal(ctx, h.api, exchange.IntendProposalSign, q.ID, exchange.OutsideSignature{PayloadID: y.ID, Signature: []byte("x")}.Terms(), h.merchant)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = h.chain.StoreSignature(ctx, exchange.MultisigSignature{PayloadID: z.ID, Owner: outside.Address, Signature: make([]byte, 65)}, a)
-	wantFault(t, err, exchange.CodeInvalid) // brought for another payload
-	if _, err := h.brings(t, y, outside, h.merchant); err != nil {
-		t.Fatal(err)
-	}
-	got, err := h.brings(t, y, outside, h.one)
-	if err != nil || got.UserID != h.merchant.UserID {
-		t.Errorf("the first signature stays: %+v, %v", got, err)
-	}
-	facts, err := h.api.FactsOfProposals(ctx, []exchange.Proposal{p, q})
-	if f := facts[p.ID]; err != nil || f.Needed != 2 || f.Counting != 2 || len(f.Decisions) != 2 || len(f.Payloads) != 1 || len(f.Payloads[0].Signatures) != 2 {
-		t.Errorf("the facts are %+v, %v", f, err)
-	}
-	_, err = h.executes(t, p, h.merchant)
-	wantFault(t, err, exchange.CodeForbidden) // no officer
-}
-
-// Of decisions at the same moment each counts once, and the payment is approved once.
-func TestProposalsDecidedAtOnce(t *testing.T) {
-	t.Parallel()
-	h := newReserve(t, exchange.Ethereum)
-	p := h.opened(t, usdt("100"))
-	var all sync.WaitGroup
-	for _, by := range []exchange.Principal{h.boss, h.one, h.two, h.three} {
-		token, err := storetest.ProposalTicket(t.Context(), h.api, p, exchange.Approve, by)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			all.Go(func() {
-				if _, err := h.flows.DecideProposal(t.Context(), p.ID, exchange.Approve, token); err != nil && exchange.CodeOf(err) != exchange.CodeStateConflict {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	all.Wait()
-	p = h.is(t, p, exchange.ProposalApproving, exchange.WaitPayload)
-	h.cleared(t, p)
-	var stored sync.Map
-	for range 4 {
-		y := h.payloadFor(t, p)
-		all.Go(func() {
-			got, err := h.chain.StorePayload(t.Context(), y)
-			if stored.Store(got.ID, true); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	n := 0
-	stored.Range(func(any, any) bool { n++; return true })
-	if n != 1 {
-		t.Errorf("%d payloads are open", n)
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -94,6 +95,18 @@ func TestOpenProposalsAreCounted(t *testing.T) {
 		t.Errorf("%d were opened and %d refused", opened.Load(), refused.Load())
 	}
 	h.has(t, "1000", "50")
+	newest, _, err := h.api.Proposals(t.Context(), store.Everything(), store.ProposalFilter{WalletID: h.wallet.ID}, store.Page{Size: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.propose(t, h.asks(t, usdt("1")), h.boss) // whoever asks
+	wantFault(t, err, exchange.CodeLimitReached)
+	if _, err := h.cancels(t, newest[0], h.one); err != nil { // one that has ended does not count
+		t.Fatal(err)
+	}
+	if _, err := h.propose(t, h.asks(t, usdt("1")), h.boss); err != nil {
+		t.Error(err)
+	}
 }
 
 // The wallet's policy asks for more officers than the rule of all that leaves, by the value; the proposer is none of them.
@@ -232,10 +245,10 @@ func TestProposalsEndWithoutPayload(t *testing.T) {
 	h.has(t, "1000", "0")
 }
 
-// ages puts a proposal out of its time.
+// ages ends the time of a proposal, a second ago.
 func (h *reserve) ages(t *testing.T, p exchange.Proposal) {
 	t.Helper()
-	storetest.Exec(t, h.s, `ALTER TABLE multisig_proposals DISABLE TRIGGER USER; UPDATE multisig_proposals SET created_at = created_at - interval '8 days', expires_at = expires_at - interval '8 days'
+	storetest.Exec(t, h.s, `ALTER TABLE multisig_proposals DISABLE TRIGGER USER; UPDATE multisig_proposals SET created_at = now() - interval '168 hours 1 second', expires_at = now() - interval '1 second'
 		WHERE id = '`+p.ID.String()+`'; ALTER TABLE multisig_proposals ENABLE TRIGGER USER`)
 }
 
@@ -338,4 +351,34 @@ func TestLapsedPayloads(t *testing.T) {
 	}
 	h.is(t, p, exchange.ProposalReady, exchange.WaitExecution)
 	h.has(t, "1000", "100")
+}
+
+// One node's answer that a payload on TRON is too old frees nothing before the watch has read its whole life: another node may still take it.
+func TestMoneyIsFreeWhenTheWatchHasReadOn(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Tron)
+	p, y := h.ready(t, usdt("100"))
+	if _, err := h.cancels(t, p, h.merchant); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.chain.VoidPayload(ctx, y.ID, "expired"); err != nil {
+		t.Fatal(err)
+	}
+	reads := func(n uint64, at time.Time) {
+		t.Helper()
+		b := scanOf(blockOf("a", n))
+		b.Network, b.Block.Time = h.n, at
+		finalBlock(t, h.s, b)
+	}
+	for n, at := range []time.Time{y.ExpiresAt.Add(-time.Minute), y.ExpiresAt.Add(-time.Second)} {
+		reads(uint64(101+n), at)
+		_, err := h.flows.AdvanceProposal(ctx, p.ID)
+		wantFault(t, err, exchange.CodeUnavailable)
+		h.every(t, "frees its money", append(freed(p), steps(p, `status = 'cancelled', ending = NULL, ending_detail = ''`))...)
+		h.has(t, "1000", "100")
+	}
+	reads(103, y.ExpiresAt)
+	h.advanced(t, p.ID)
+	h.is(t, p, exchange.ProposalCancelled, exchange.DetailBySender)
+	h.has(t, "1000", "0")
 }

@@ -48,6 +48,14 @@ func (h *reserve) every(t *testing.T, what string, statements ...string) {
 	h.but(t, nil, what, statements...)
 }
 
+// refusedFor tries statements with one login, which must be refused for a reason.
+func (h *reserve) refusedFor(t *testing.T, role store.Role, reason string, statements ...string) {
+	t.Helper()
+	if err := h.together(t, role, statements...); err == nil || !strings.Contains(err.Error(), reason) {
+		t.Errorf("%s is refused by %v, want %q", role, err, reason)
+	}
+}
+
 func steps(p exchange.Proposal, more string) string {
 	return `UPDATE multisig_proposals SET version = version + 1, updated_at = now(), ` + more + ` WHERE id = ` + quotedID(p.ID)
 }
@@ -322,4 +330,39 @@ func TestTheDatabaseRefusesProposalsOfNobody(t *testing.T) {
 	if err := h.together(t, store.RoleFlows, inserts(h.merchant, nil)...); err != nil {
 		t.Errorf("as it was asked for it is refused: %v", err)
 	}
+}
+
+// After its time no login stores a payload of a proposal, a signature or an execution.
+func TestTheDatabaseRefusesOldProposals(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	released := h.released(t, usdt("5"))
+	signing, y := h.signing(t, usdt("10"))
+	ready, z := h.ready(t, usdt("20"))
+	token, err := storetest.PayloadTicket(ctx, h.api, y, signing.Amount, h.one)
+	if err == nil {
+		_, err = h.flows.ConfirmPayload(ctx, y.ID, token)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := func(kind exchange.IntentKind, id uuid.UUID, terms exchange.Terms, by exchange.Principal) (intent, use string) {
+		t.Helper()
+		a, err := storetest.AskProposal(ctx, h.api, kind, id, terms, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		intent = quotedID(a.IntentID)
+		return intent, `UPDATE intents SET used_at = now(), used_by = 'multisig-proposal:' || object_id WHERE id = ` + intent
+	}
+	brought, use := asks(exchange.IntendProposalSign, signing.ID, exchange.OutsideSignature{PayloadID: y.ID, Signature: []byte("x")}.Terms(), h.merchant)
+	_, execute := asks(exchange.IntendProposalExecute, ready.ID, nil, h.one)
+	for _, p := range []exchange.Proposal{released, signing, ready} {
+		h.ages(t, p)
+	}
+	h.refusedFor(t, store.RoleChain, "comes too late", beside(storetest.PayloadOf(t, released), released, ``), steps(released, `status = 'signing', status_detail = 'owners'`))
+	h.refusedFor(t, store.RoleChain, "comes too late", use, writes(y, h.account.Owners[0], `false`, h.merchant.UserID, `NULL`, brought))
+	h.refusedFor(t, store.RoleSigner, "comes too late", writes(y, h.account.Owners[1], `true`, h.one.UserID,
+		`(SELECT id FROM approvals WHERE object_type = 'multisig_payload' AND object_id = `+quotedID(y.ID)+`)`, `NULL`))
+	h.refusedFor(t, store.RoleFlows, "is executed after its time", execute, steps(ready, `payload_id = `+quotedID(z.ID)+`, executed_by = `+quotedID(h.one.UserID)))
 }

@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION check_adopted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM chain_attempts a JOIN chain_payments p ON p.id = a.payment_id WHERE a.network = NEW.network AND a.tx_id = NEW.tx_id AND a.id <> NEW.id
-        AND NOT (a.adopted AND p.purpose = 'proposal');
+        AND NOT (a.adopted AND p.purpose = 'proposal' AND EXISTS (SELECT FROM chain_payments n WHERE n.id = NEW.payment_id AND n.purpose = 'proposal'));
     IF FOUND THEN
         RAISE EXCEPTION 'transaction % is that of another payment', NEW.tx_id USING ERRCODE = 'unique_violation';
     END IF;

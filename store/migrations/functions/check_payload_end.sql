@@ -9,7 +9,11 @@ BEGIN
     SELECT * INTO p FROM multisig_proposals WHERE id = NEW.proposal_id FOR NO KEY UPDATE;
     fault := CASE
         WHEN OLD.status <> 'open' THEN 'has ended'
-        WHEN (NEW.found_tx, NEW.found_index) IS DISTINCT FROM (OLD.found_tx, OLD.found_index) THEN CASE WHEN OLD.found_tx <> '' OR NEW.status <> 'open' THEN 'was executed by another transaction' END
+        WHEN (NEW.found_tx, NEW.found_index) IS DISTINCT FROM (OLD.found_tx, OLD.found_index) THEN CASE
+            WHEN OLD.found_tx <> '' OR NEW.status <> 'open' THEN 'was executed by another transaction'
+            WHEN NOT EXISTS (SELECT FROM chain_deposits d JOIN chain_payments c ON c.id = NEW.payment_id
+                WHERE (d.network, d.tx_id, d.event_index) = (NEW.network, NEW.found_tx, NEW.found_index) AND d.status = 'final'
+                    AND (d.from_wallet_id, d.to_address, d.asset, d.amount) = (c.wallet_id, c.to_address, c.asset, c.amount)) THEN 'was executed by no movement that the watch has seen' END
         WHEN NEW.status = 'open' THEN 'does not end'
         WHEN NEW.status = 'void' AND NEW.evidence = '' THEN 'ends without evidence'
         WHEN NEW.status = 'void' AND EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = NEW.payment_id AND a.status IN ('signed', 'broadcast', 'included', 'replaced')) THEN

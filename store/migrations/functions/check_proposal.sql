@@ -14,6 +14,7 @@ BEGIN
             WHEN OLD.ending IS NOT NULL OR NOT proposal_may_end(NEW, NEW.ending) THEN 'is ended by nobody' END
         WHEN ended AND NEW.status IS DISTINCT FROM OLD.ending AND (OLD.ending IS NOT NULL OR NOT proposal_may_end(NEW, NEW.status)) THEN 'is ended by nobody'
         WHEN moved AND OLD.ending IS NOT NULL AND NOT ended AND NEW.status <> 'executed' THEN 'is to end'
+        WHEN NEW.executed_by IS NOT NULL AND NEW.executed_by IS DISTINCT FROM OLD.executed_by AND NEW.expires_at <= clock_timestamp() THEN 'is executed after its time'
         WHEN (NEW.payload_id, NEW.executed_by) IS DISTINCT FROM (OLD.payload_id, OLD.executed_by)
                 AND NOT (NEW.payload_id IS NULL AND NEW.executed_by IS NULL AND EXISTS (SELECT FROM multisig_payloads y WHERE y.id = OLD.payload_id AND y.status = 'void')) -- the next one is executed anew
                 AND NOT (NOT moved AND NEW.status = 'ready' AND NEW.ending IS NULL

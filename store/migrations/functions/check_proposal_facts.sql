@@ -13,6 +13,8 @@ BEGIN
     SELECT * INTO paid FROM chain_payments c WHERE c.purpose = 'proposal' AND c.object_id = p.id;
     open := (SELECT count(*) FROM multisig_payloads y WHERE y.proposal_id = p.id AND y.status = 'open');
     fault := CASE
+        WHEN EXISTS (SELECT FROM multisig_payloads y WHERE y.proposal_id = p.id AND y.found_tx <> ''
+            AND NOT EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = y.payment_id AND a.tx_id = y.found_tx AND a.adopted)) THEN 'its payload was executed by a transaction that is not its payment''s'
         WHEN (p.status = 'executed') <> coalesce(paid.status = 'completed', false) THEN 'its payment is not'
         WHEN p.status = 'executed' THEN CASE
             WHEN p.tx_hash <> paid.tx_id THEN 'by another transaction'
