@@ -424,8 +424,5 @@ func (m *Multisigs) check(ctx context.Context, a exchange.MultisigAccount) (exch
 	if moving {
 		return a, exchange.Errorf(exchange.CodeStateConflict, "The account's owners or threshold are changing.")
 	}
-	if q.Block < a.CheckedBlock {
-		return a, exchange.Errorf(exchange.CodeUnavailable, "The owners were read at block %d, and before at block %d.", q.Block, a.CheckedBlock)
-	}
 	return m.Store.CheckedMultisig(ctx, a.ID, q)
 }

@@ -3,14 +3,10 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -28,16 +24,7 @@ type BankRefundFlows interface {
 }
 
 func (t temporalFlows) RefundByBank(ctx context.Context, refund uuid.UUID) error {
-	_, err := t.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: workflows.BankRefundID(refund), TaskQueue: workflows.QueueFlows,
-		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, // it finds in its row what was done
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            workflows.BankRefundSummary, TypedSearchAttributes: workflows.BankRefundAttributes(),
-	}, workflows.TypeBankRefund, workflows.BankRefundInput{})
-	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
-		return nil
-	}
-	return fromTemporal(err)
+	return t.startRow(ctx, exchange.LiveRow{Kind: exchange.LiveBankRefund, ObjectID: refund})
 }
 
 func (t temporalFlows) ConfirmBankRefund(ctx context.Context, refund, intent uuid.UUID) error {

@@ -2,13 +2,9 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/google/uuid"
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -23,16 +19,7 @@ type FeeFlows interface {
 }
 
 func (t temporalFlows) SweepFee(ctx context.Context, sweep uuid.UUID, n exchange.Network) error {
-	_, err := t.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: workflows.FeeSweepID(sweep), TaskQueue: workflows.QueueFlows,
-		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, // it finds in its row what was done
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            workflows.FeeSweepSummary, TypedSearchAttributes: workflows.FeeSweepAttributes(n),
-	}, workflows.TypeFeeSweep, workflows.FeeSweepInput{})
-	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
-		return nil
-	}
-	return fromTemporal(err)
+	return t.startRow(ctx, exchange.LiveRow{Kind: exchange.LiveFeeSweep, ObjectID: sweep, Network: n})
 }
 
 const (
@@ -202,14 +189,7 @@ func (s *server) operateFeeSweep(verb string) func(*call) error {
 		if _, err := s.Store.FeeSweep(c.ctx, id); err != nil {
 			return hideAbsence(err)
 		}
-		if err := s.saveCommand(c, "fee_sweep", id, verb, note); err != nil {
-			return err
-		}
-		err = s.Flows.CommandFlow(c.ctx, workflows.FeeSweepID(id), c.objectID)
-		if exchange.CodeOf(err) == exchange.CodeNotFound {
-			return exchange.Errorf(exchange.CodeStateConflict, "The flow of the fee sweep has ended; it can't be changed any more.")
-		}
-		if err != nil {
+		if err := s.commandRow(c, "fee_sweep", id, verb, note, workflows.FeeSweepID(id), "fee sweep"); err != nil {
 			return err
 		}
 		now, err := s.Store.FeeSweep(c.ctx, id)

@@ -105,6 +105,19 @@ func (t temporalFlows) open(ctx context.Context, update uuid.UUID, o client.Star
 	return fromTemporal(handle.Get(ctx, &done))
 }
 
+// startRow starts the flow of a stored row, unless it runs. It may be started again at any time: it finds in its rows what was done.
+func (t temporalFlows) startRow(ctx context.Context, r exchange.LiveRow) error {
+	flow := workflows.LiveFlowOf(r)
+	_, err := t.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: flow.ID, TaskQueue: workflows.QueueFlows, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowExecutionErrorWhenAlreadyStarted: true, StaticSummary: flow.Summary, TypedSearchAttributes: flow.Shown,
+	}, flow.Type, flow.Input)
+	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
+		return nil
+	}
+	return fromTemporal(err)
+}
+
 func (t temporalFlows) CancelOrder(ctx context.Context, order, intent uuid.UUID) error {
 	return t.intend(ctx, workflows.OnRampID(order), workflows.UpdateCancel, intent)
 }

@@ -3,13 +3,9 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/google/uuid"
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
 	"kivuko/exchange"
 	"kivuko/store"
@@ -23,16 +19,7 @@ type MultisigFlows interface {
 }
 
 func (t temporalFlows) OpenMultisig(ctx context.Context, account uuid.UUID, n exchange.Network) error {
-	_, err := t.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: workflows.OpenMultisigID(account), TaskQueue: workflows.QueueFlows,
-		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, // it finds in its row what was done
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            workflows.OpenMultisigSummary, TypedSearchAttributes: workflows.OpenMultisigAttributes(n),
-	}, workflows.TypeOpenMultisig, workflows.OpenMultisigInput{})
-	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
-		return nil
-	}
-	return fromTemporal(err)
+	return t.startRow(ctx, exchange.LiveRow{Kind: exchange.LiveMultisig, ObjectID: account, Network: n})
 }
 
 const (
@@ -205,14 +192,7 @@ func (s *server) operateMultisig(verb string) func(*call) error {
 		if _, err := read(); err != nil {
 			return hideAbsence(err)
 		}
-		if err := s.saveCommand(c, multisigObject, id, verb, note); err != nil {
-			return err
-		}
-		err = s.Flows.CommandFlow(c.ctx, workflows.OpenMultisigID(id), c.objectID)
-		if exchange.CodeOf(err) == exchange.CodeNotFound {
-			return exchange.Errorf(exchange.CodeStateConflict, "The flow of the account has ended; it can't be changed any more.")
-		}
-		if err != nil {
+		if err := s.commandRow(c, multisigObject, id, verb, note, workflows.OpenMultisigID(id), "account"); err != nil {
 			return err
 		}
 		now, err := read()

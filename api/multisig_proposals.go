@@ -243,8 +243,8 @@ func payloadOf(f store.ProposalFacts, id uuid.UUID) (store.ProposalSignatures, b
 // verifySignature refuses what the flow would refuse, before it gets there: a flow takes only so many updates. It reports whether the owner has
 // signed already: then the first signature stays.
 func (s *server) verifySignature(c *call, p exchange.Proposal, y store.ProposalSignatures, signature []byte) (known bool, err error) {
-	if !y.Open() {
-		return false, exchange.Errorf(exchange.CodeStateConflict, "The payload is %s, so signatures of it are worth nothing.", y.Status)
+	if !y.Open() || !p.Status.Signable() || p.Ending != "" {
+		return false, exchange.Errorf(exchange.CodeStateConflict, "The payload is %s, and its proposal %s; it takes no signatures.", y.Status, p.Status)
 	}
 	verify := s.Signatures[p.Network]
 	if verify == nil {
@@ -328,10 +328,7 @@ func (s *server) retryProposal(c *call) error {
 	if _, err := s.Store.Proposal(c.ctx, c.view(), id); err != nil {
 		return hideAbsence(err)
 	}
-	if err := s.saveCommand(c, proposalObject, id, verbRetry, note); err != nil {
-		return err
-	}
-	if err := s.endedProposal(c, id, s.Flows.CommandFlow(c.ctx, workflows.MultisigProposalID(id), c.objectID)); err != nil {
+	if err := s.commandRow(c, proposalObject, id, verbRetry, note, workflows.MultisigProposalID(id), "proposal"); err != nil {
 		return err
 	}
 	w, err := s.proposalNow(c, id)

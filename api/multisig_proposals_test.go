@@ -1,8 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -29,6 +32,7 @@ func newReserve(t *testing.T) *reserve {
 	w := &reserve{}
 	w.env = start(t, everyAddress, func(d *Deps) {
 		d.Joints = map[exchange.Network]func([]byte) (JointView, error){exchange.Ethereum: func([]byte) (JointView, error) { return w.says, nil }}
+		d.Signatures = map[exchange.Network]func(stored, signature []byte) (string, error){exchange.Ethereum: w.ownerOf}
 	})
 	w.vendor, w.boss, w.one, w.two = w.person(exchange.RoleVendor), w.person(exchange.RoleAdmin), w.person(exchange.RoleTreasury), w.person(exchange.RoleTreasury)
 	w.watched(exchange.Ethereum)
@@ -41,6 +45,18 @@ func newReserve(t *testing.T) *reserve {
 	})
 	w.env.fund(exchange.Wallet{ID: w.account.ID}, "1000")
 	return w
+}
+
+// ownerOf is the driver's check of a signature, which names its owner instead of proving it.
+func (w *reserve) ownerOf(stored, signature []byte) (string, error) {
+	owner := strings.TrimRight(string(signature), "\x00")
+	if !bytes.Equal(signature, signatureOf(owner)) || !strings.HasPrefix(owner, "0x") {
+		return "", exchange.Invalid(exchange.FieldError{Pointer: "/signature", Code: "signature", Message: "is refused: it is no signature of an owner"})
+	}
+	if !json.Valid(stored) {
+		return "", errors.New("nothing is stored that owners sign")
+	}
+	return owner, nil
 }
 
 // watched has the deposit watch of a network at work, and values agreed.
@@ -105,7 +121,11 @@ func (w *reserve) payload(id string) exchange.MultisigPayload {
 		err = w.store.RecordRecipient(w.t.Context(), p.PaymentID, []exchange.Screening{{Screener: "deny_list", Verdict: exchange.VerdictClear}})
 	}
 	y := storetest.PayloadOf(w.t, p)
-	y.Sequence = 3
+	var open []exchange.MultisigPayload
+	if err == nil {
+		open, err = w.store.OpenPayloads(w.t.Context(), w.account.ID)
+	}
+	y.Sequence = uint64(3 + len(open))
 	if err == nil {
 		y, err = w.store.StorePayload(w.t.Context(), y)
 	}
@@ -150,7 +170,7 @@ func TestProposalsAreApprovedSignedAndExecuted(t *testing.T) {
 	}
 	w.do(get, proposalsPath+"/"+id+"/payload", nil, w.one.auth(), header("If-None-Match", read.header.Get("ETag"))).want(http.StatusNotModified)
 	outside := base64.StdEncoding.EncodeToString(signatureOf(w.account.Owners[0].Address))
-	w.verb(w.vendor, id, "confirm", map[string]any{"payload_id": y.ID, "signature": "c0ffee"}).blames("/signature wrong")
+	w.verb(w.vendor, id, "confirm", map[string]any{"payload_id": y.ID, "signature": "c0ffee"}).blames("/signature signature")
 	signed := w.verb(w.vendor, id, "confirm", map[string]any{"payload_id": y.ID, "signature": outside}).want(http.StatusOK).object()
 	if list := signed["signatures"].([]any); len(list) != 1 || list[0].(map[string]any)["owner"] != w.account.Owners[0].Address || list[0].(map[string]any)["held"] != false || signed["status"] != "signing" {
 		t.Errorf("one owner signed: %v", signed)

@@ -304,3 +304,16 @@ func (s *server) saveCommand(c *call, object string, id uuid.UUID, verb, note st
 		ID: c.objectID, ObjectType: object, ObjectID: id, Verb: verb, Note: note, ActorID: c.who.UserID,
 	}, c.who)
 }
+
+// commandRow records an operator's decision about a row and sends it to the flow that carries the row to its end. called is the row's name in
+// the refusal when that flow has ended.
+func (s *server) commandRow(c *call, object string, id uuid.UUID, verb, note, flow, called string) error {
+	if err := s.saveCommand(c, object, id, verb, note); err != nil {
+		return err
+	}
+	err := s.Flows.CommandFlow(c.ctx, flow, c.objectID)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		return exchange.Errorf(exchange.CodeStateConflict, "The flow of the %s has ended; it can't be changed any more.", called)
+	}
+	return err
+}

@@ -76,7 +76,7 @@ func TestMultisigRequestsAreChecked(t *testing.T) {
 		"the same officer":                     {asked(exchange.Ethereum, provider, func(r *exchange.MultisigRequest) { r.Owners[1].UserID = r.Owners[0].UserID }), "/multisig/owners/1/user_id"},
 		"not to be reached":                    {asked(exchange.Ethereum, func(r *exchange.MultisigRequest) { r.Threshold = 4 }), "/multisig/threshold"},
 		"more than a transaction has room for": {asked(exchange.Solana, func(r *exchange.MultisigRequest) { r.Owners, r.Threshold = owners(9), 7 }), "/multisig/threshold"},
-		"nobody is needed":                     {asked(exchange.Ethereum, func(r *exchange.MultisigRequest) { r.Threshold = 0 }), "/multisig/threshold"},
+		"no owner is needed":                   {asked(exchange.Ethereum, func(r *exchange.MultisigRequest) { r.Threshold = 0 }), "/multisig/threshold"},
 		"one alone suffices":                   {asked(exchange.Ethereum, func(r *exchange.MultisigRequest) { r.Threshold = 1 }), "/multisig/threshold"},
 		"one alone has the weight":             {asked(exchange.Tron, at, func(r *exchange.MultisigRequest) { r.Owners[2].Weight = 2 }), "/multisig/threshold"},
 		"no approval":                          {asked(exchange.Ethereum, func(r *exchange.MultisigRequest) { r.Policy.Approvals = 0 }), "/treasury/policy/approvals"},

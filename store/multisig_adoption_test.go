@@ -204,6 +204,7 @@ func TestMovementsExecuteOneProposalEach(t *testing.T) {
 	adopts := `INSERT INTO chain_attempts (id, payment_id, network, n, tx_id, raw, adopted, status, created_at, updated_at) VALUES (gen_random_uuid(), ` +
 		quotedID(z.PaymentID) + `, 'ethereum', 1, '0xother', 'x', true, 'signed', now(), now())`
 	h.refusedFor(t, store.RoleChain, "was not found on the final chain", adopts) // the payment without the payload
+	h.refusedFor(t, store.RoleChain, "multisig_payloads_found_key", takes("0xother", "0"), adopts)
 }
 
 // A transaction is one payment's, unless another tool sent it and it executed several proposals.

@@ -110,7 +110,7 @@ func (o *proposalPayment) spend(ctx context.Context, t unitTx, paid exchange.Cha
 
 const adoptedOf = `SELECT true FROM chain_attempts WHERE payment_id = $1 AND tx_id = $2 AND adopted`
 
-// sentByOther reports whether somebody else sent what owners of a Safe signed, and paid for it.
+// sentByOther reports whether another one sent what owners of a Safe signed, and paid for it.
 func (st *step) sentByOther() bool {
 	return st.tx.Adopted && st.payment.Purpose == exchange.ForProposal && st.payment.Network == exchange.Ethereum
 }

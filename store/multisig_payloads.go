@@ -198,7 +198,7 @@ func (s *Store) VoidPayload(ctx context.Context, payload uuid.UUID, evidence str
 	})
 }
 
-// lifeIsRead refuses one node's word that a payload's time is over, which another one is to follow: both could be executed.
+// lifeIsRead refuses the claim of one node that a payload's time is over, which another one is to follow: both could be executed.
 func (w *proposalWork) lifeIsRead(ctx context.Context, y exchange.MultisigPayload) error {
 	if y.ExpiresAt.IsZero() || w.p.Ending != "" {
 		return nil

@@ -240,7 +240,7 @@ func TestProposalsEndWithoutPayload(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out := h.advanced(t, hit.ID); out.Status != exchange.ProposalRejected || out.StatusDetail != exchange.DetailHit {
-		t.Errorf("to somebody who is not accepted: %+v", out)
+		t.Errorf("to a recipient who is not accepted: %+v", out)
 	}
 	h.has(t, "1000", "0")
 }
@@ -299,7 +299,7 @@ func TestProposalsEndWithPayload(t *testing.T) {
 				}
 			}
 			_, err = h.flows.AdvanceProposal(ctx, p.ID)
-			wantFault(t, err, exchange.CodeUnavailable) // it is one node's word
+			wantFault(t, err, exchange.CodeUnavailable) // it is what one node says
 			h.has(t, "1000", "100")
 			h.readsOn(t)
 			for range 2 {
@@ -321,7 +321,7 @@ func TestLapsedPayloads(t *testing.T) {
 	}
 	_, err := h.chain.VoidPayload(ctx, y.ID, "one node says so")
 	wantFault(t, err, exchange.CodeUnavailable) // the next payload and this one could both be executed
-	h.every(t, "ends a payload by one node's word", `UPDATE multisig_payloads SET status = 'void', evidence = 'it says so' WHERE id = `+quotedID(y.ID))
+	h.every(t, "ends a payload by what one node says", `UPDATE multisig_payloads SET status = 'void', evidence = 'it says so' WHERE id = `+quotedID(y.ID))
 	h.readsOn(t)
 	if _, err := h.chain.VoidPayload(ctx, y.ID, "the final chain is after its end"); err != nil {
 		t.Fatal(err)

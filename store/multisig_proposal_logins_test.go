@@ -97,7 +97,7 @@ func TestTheDatabaseRefusesUnreleasedProposals(t *testing.T) {
 	h := newReserve(t, exchange.Ethereum)
 	p := h.opened(t, usdt("100"))
 	h.every(t, "pays more", steps(p, `amount = amount + 1`))
-	h.every(t, "pays another", steps(p, `destination = 'somebody-0000000000000000000000000'`))
+	h.every(t, "pays another", steps(p, `destination = 'stranger-0000000000000000000000000'`))
 	h.every(t, "asks for fewer officers", steps(p, `policy_needed = 1`))
 	h.every(t, "removes it", `DELETE FROM multisig_proposals WHERE id = `+quotedID(p.ID))
 	h.every(t, "releases it without officers", `UPDATE releases SET passed_at = now() WHERE object_id = `+quotedID(p.ID))
@@ -134,7 +134,7 @@ func TestTheDatabaseRefusesUnreleasedProposals(t *testing.T) {
 	storetest.Exec(t, h.s, `SET session_replication_role = replica; DELETE FROM network_fees; DELETE FROM chain_payments WHERE object_id = '`+q.ID.String()+`'; SET session_replication_role = origin`)
 	p = q // released, and without a payment
 	h.every(t, "pays more than was released", pays(`s.amount + 1`, `s.destination`, sponsored))
-	h.every(t, "pays another than was released", pays(`s.amount`, `'somebody-0000000000000000000000000'`, sponsored))
+	h.every(t, "pays another than was released", pays(`s.amount`, `'stranger-0000000000000000000000000'`, sponsored))
 	h.every(t, "pays without a gas wallet", pays(`s.amount`, `s.destination`, `NULL, ''`))
 }
 
@@ -220,7 +220,7 @@ func TestTheDatabaseRefusesSignatures(t *testing.T) {
 	h.every(t, "brings one without an intent", writes(y, outside, `false`, h.merchant.UserID, `NULL`, `NULL`))
 	h.every(t, "brings one with an unused intent", writes(y, outside, `false`, h.merchant.UserID, `NULL`, here))
 	h.every(t, "brings one for another payload", use(there), writes(y, outside, `false`, h.merchant.UserID, `NULL`, there))
-	h.every(t, "brings one of a stranger", use(here), writes(y, exchange.MultisigOwner{Address: "owner-somebody"}, `false`, h.merchant.UserID, `NULL`, here))
+	h.every(t, "brings one of a stranger", use(here), writes(y, exchange.MultisigOwner{Address: "owner-stranger"}, `false`, h.merchant.UserID, `NULL`, here))
 	h.every(t, "brings one of a key of ours", use(here), writes(y, held, `false`, h.merchant.UserID, `NULL`, here))
 	h.but(t, []store.Role{store.RoleChain}, "brings one", use(here), writes(y, outside, `false`, h.merchant.UserID, `NULL`, here))
 	h.but(t, []store.Role{store.RoleSigner}, "signs", writes(y, second, `true`, h.two.UserID, mine, `NULL`))
@@ -288,8 +288,8 @@ func TestTheDatabaseRefusesExecutions(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
-// No login proposes what its intent does not say, or as somebody who may not.
-func TestTheDatabaseRefusesProposalsOfNobody(t *testing.T) {
+// No login proposes what its intent does not say, or for an account that may not.
+func TestTheDatabaseRefusesProposalsWithoutIntent(t *testing.T) {
 	t.Parallel()
 	h := newReserve(t, exchange.Tron)
 	stranger := storetest.PrincipalOf(storetest.User(t, h.s, exchange.RoleVendor))
@@ -319,7 +319,7 @@ func TestTheDatabaseRefusesProposalsOfNobody(t *testing.T) {
 		}
 	}
 	h.every(t, "proposes more", inserts(h.merchant, map[string]string{"amount": `101`})...)
-	h.every(t, "proposes another recipient", inserts(h.merchant, map[string]string{"destination": `'somebody-0000000000000000000000000'`})...)
+	h.every(t, "proposes another recipient", inserts(h.merchant, map[string]string{"destination": `'stranger-0000000000000000000000000'`})...)
 	h.every(t, "proposes at a low value", inserts(h.merchant, map[string]string{"value": `1`, "policy_needed": `1`})...)
 	h.every(t, "proposes at a low rate", inserts(h.merchant, map[string]string{"value": `100`, "rate": `1`, "policy_needed": `1`})...)
 	h.every(t, "proposes with fewer officers", inserts(h.merchant, map[string]string{"policy_needed": `1`})...)

@@ -98,7 +98,7 @@ func (w *proposalWork) pay(ctx context.Context, approvedBy string) error {
 	return err
 }
 
-// lapse ends what can't go on, or has it end: what is wanted to end and can, what a switched-off account proposed, what goes to somebody who is
+// lapse ends what can't go on, or has it end: what is wanted to end and can, what a switched-off account proposed, what goes to a recipient who is
 // not accepted any more, and what is too old. What was sent goes on.
 func (w *proposalWork) lapse(ctx context.Context) error {
 	if w.p.Ending != "" {

@@ -77,10 +77,10 @@ func TestRefusedSignatures(t *testing.T) {
 	p, y := h.signing(t, usdt("100"))
 	outside, held, second := h.account.Owners[0], h.account.Owners[1], h.account.Owners[2]
 	_, err := h.keySigns(t, y, held)
-	wantFault(t, err, exchange.CodeForbidden) // nobody confirmed it
+	wantFault(t, err, exchange.CodeForbidden) // no officer confirmed it
 	_, err = h.brings(t, y, held, h.merchant)
 	wantFault(t, err, exchange.CodeForbidden) // its key is ours
-	_, err = h.brings(t, y, exchange.MultisigOwner{Address: "owner-somebody"}, h.merchant)
+	_, err = h.brings(t, y, exchange.MultisigOwner{Address: "owner-stranger"}, h.merchant)
 	wantFault(t, err, exchange.CodeForbidden)
 	_, err = h.confirms(t, p, y, h.three)
 	wantFault(t, err, exchange.CodeForbidden) // no owner
