@@ -201,3 +201,47 @@ func TestSwapsFlowLooksAgain(t *testing.T) {
 		})
 	}
 }
+
+// starting is a Temporal client that starts flows, or fails to.
+type starting struct {
+	client.Client
+	fails   error
+	started []client.StartWorkflowOptions
+	types   []any
+}
+
+func (s *starting) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, flow any, _ ...any) (client.WorkflowRun, error) {
+	s.started, s.types = append(s.started, o), append(s.types, flow)
+	return nil, s.fails
+}
+
+// The flow of a stored row is started with what it was before when it is started again. One that runs is no error, and another failure is.
+func TestStoredRowsGetTheirFlows(t *testing.T) {
+	ctx, id := t.Context(), uuid.New()
+	for _, c := range []struct {
+		id, flow, summary string
+		start             func(Flows) error
+	}{
+		{workflows.FeeSweepID(id), workflows.TypeFeeSweep, workflows.FeeSweepSummary, func(f Flows) error { return f.SweepFee(ctx, id, exchange.Tron) }},
+		{workflows.OpenMultisigID(id), workflows.TypeOpenMultisig, workflows.OpenMultisigSummary, func(f Flows) error { return f.OpenMultisig(ctx, id, exchange.Solana) }},
+		{workflows.BankRefundID(id), workflows.TypeBankRefund, workflows.BankRefundSummary, func(f Flows) error { return f.RefundByBank(ctx, id) }},
+	} {
+		server := &starting{}
+		if err := c.start(NewFlows(server)); err != nil {
+			t.Fatalf("%s: %v", c.flow, err)
+		}
+		o := server.started[0]
+		if o.ID != c.id || server.types[0] != c.flow || o.StaticSummary != c.summary || o.TaskQueue != workflows.QueueFlows || !o.WorkflowExecutionErrorWhenAlreadyStarted ||
+			o.WorkflowIDReusePolicy != enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE || o.TypedSearchAttributes.Size() == 0 {
+			t.Errorf("the flow %s is started as %+v", server.types[0], o)
+		}
+		server.fails = serviceerror.NewWorkflowExecutionAlreadyStarted("it runs", "", "")
+		if err := c.start(NewFlows(server)); err != nil {
+			t.Errorf("%s that runs: %v", c.flow, err)
+		}
+		server.fails = serviceerror.NewUnavailable("away")
+		if err := c.start(NewFlows(server)); exchange.CodeOf(err) != exchange.CodeUnavailable {
+			t.Errorf("%s while the server is away: %v", c.flow, err)
+		}
+	}
+}

@@ -273,7 +273,9 @@ func TestProposalsEnd(t *testing.T) {
 	w.status(id, "cancelled", "")
 	w.flows.ended = append(w.flows.ended, "multisig-proposal:"+id)
 	w.verb(w.boss, id, "cancel", nil).refused(exchange.CodeStateConflict)
-	w.verb(w.boss, id, "retry", map[string]any{}).refused(exchange.CodeStateConflict)
+	if p := w.verb(w.boss, id, "retry", map[string]any{}).refused(exchange.CodeStateConflict).problem(); !strings.Contains(p.Detail, "The flow of the proposal has ended") {
+		t.Errorf("the retry of one that has ended is refused by %q", p.Detail)
+	}
 
 	id = w.asks(w.vendor, "100", nil).want(http.StatusCreated).text("id")
 	w.verb(w.boss, id, "reject", map[string]any{"note": "unknown recipient"}).want(http.StatusOK)

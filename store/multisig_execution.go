@@ -137,8 +137,11 @@ func (s *Store) ExecuteProposal(ctx context.Context, id uuid.UUID, a exchange.As
 		if err != nil {
 			return err
 		}
-		if w.p.Status != exchange.ProposalReady || w.p.Ending != "" || y == uuid.Nil || !w.now.Before(w.p.ExpiresAt) {
+		if w.p.Status != exchange.ProposalReady || w.p.Ending != "" || y == uuid.Nil {
 			return exchange.Errorf(exchange.CodeStateConflict, "A proposal that is %s can't be executed.", w.p.Status)
+		}
+		if !w.now.Before(w.p.ExpiresAt) {
+			return exchange.Errorf(exchange.CodeStateConflict, "The time of the proposal is over, so it can't be executed.")
 		}
 		w.by, w.p.PayloadID, w.p.ExecutedBy = by, y, by.UserID
 		return w.move(ctx, exchange.ProposalReady, exchange.WaitSignature)
