@@ -353,6 +353,23 @@ func TestLapsedPayloads(t *testing.T) {
 	h.has(t, "1000", "100")
 }
 
+// A payload ends when it is stored that it does, whatever the worker says: the money is freed when the watch has read on from then.
+func TestPayloadsDoNotEndEarlier(t *testing.T) {
+	t.Parallel()
+	h := newReserve(t, exchange.Ethereum)
+	p, y := h.ready(t, usdt("100"))
+	if _, err := h.cancels(t, p, h.merchant); err != nil {
+		t.Fatal(err)
+	}
+	voids := `UPDATE multisig_payloads SET status = 'void', evidence = 'it says so', updated_at = now() - interval '1 year' WHERE id = ` + quotedID(y.ID)
+	if err := h.together(t, store.RoleChain, voids); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.flows.AdvanceProposal(t.Context(), p.ID)
+	wantFault(t, err, exchange.CodeUnavailable)
+	h.has(t, "1000", "100")
+}
+
 // One node's answer that a payload on TRON is too old frees nothing before the watch has read its whole life: another node may still take it.
 func TestMoneyIsFreeWhenTheWatchHasReadOn(t *testing.T) {
 	t.Parallel()

@@ -26,5 +26,6 @@ BEGIN
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION 'payload % %', NEW.id, fault USING ERRCODE = 'KV001';
     END IF;
+    NEW.updated_at := clock_timestamp(); -- the money is freed when the watch has read all that was final by then
     RETURN NEW;
 END $$;
