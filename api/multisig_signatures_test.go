@@ -98,6 +98,8 @@ func TestSignaturesAreVerifiedBeforeTheFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	confirm(id, y.ID, text).refused(exchange.CodeStateConflict)
+	w.payload(id)
+	confirm(id, y.ID, text).refused(exchange.CodeStateConflict) // it has ended, and another one follows
 	if n := w.flows.count(); n != 0 {
 		t.Errorf("signatures of what can't be executed reached the flow: %v", w.flows.calls)
 	}
