@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -93,7 +92,7 @@ func (b *balances) joints() map[exchange.Network]func([]byte) (api.JointView, er
 	return out
 }
 
-// jointView reads a payment that owners sign, after the driver has built it again from its parts: what is shown is what the bytes say.
+// jointView reads what owners sign, after the driver has built it again from its parts: what is shown is what the bytes say.
 func jointView(d chain.Multisig, stored []byte) (api.JointView, error) {
 	j, err := chain.DecodeJoint(stored)
 	if err != nil {
@@ -102,10 +101,16 @@ func jointView(d chain.Multisig, stored []byte) (api.JointView, error) {
 	if err := d.CheckJoint(j); err != nil {
 		return api.JointView{}, err
 	}
-	if j.Transfer == nil {
-		return api.JointView{}, errors.New("what the owners sign is no payment")
+	v := api.JointView{
+		Kind: exchange.ProposeCancel, Account: j.Account, To: j.Account, Amount: money.Zero(j.FeeLimit.Asset()), Digest: j.Digest, Body: j.Body, ID: j.ID, FeeLimit: j.FeeLimit,
 	}
-	return api.JointView{Account: j.Account, To: j.Transfer.To, Amount: j.Transfer.Amount, Digest: j.Digest, Body: j.Body, ID: j.ID, FeeLimit: j.FeeLimit}, nil
+	switch {
+	case j.Transfer != nil:
+		v.Kind, v.To, v.Amount = exchange.ProposePayment, j.Transfer.To, j.Transfer.Amount
+	case j.Owners != nil:
+		v.Kind, v.Owners = exchange.ProposeOwners, j.Owners.Agreed()
+	}
+	return v, nil
 }
 
 // signatures returns the checks of owners' signatures, on the networks that are on. They need no node.

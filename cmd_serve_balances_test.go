@@ -108,7 +108,14 @@ func TestWhatOwnersSignIsChecked(t *testing.T) {
 	if stored, err = j.Encode(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := jointView(checked{}, stored); err == nil {
-		t.Error("what is no payment is shown as one")
+	if v, err = jointView(checked{}, stored); err != nil || v.Kind != exchange.ProposeCancel || v.To != "account" || !v.Amount.IsZero() {
+		t.Errorf("what moves nothing is shown as %+v, %v", v, err)
+	}
+	j.Owners = &chain.OwnersChange{Owners: []chain.Owner{{Address: "anna", Weight: 2}}, Threshold: 2}
+	if stored, err = j.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	if v, err = jointView(checked{}, stored); err != nil || v.Kind != exchange.ProposeOwners || !v.Owners.SameQuorum(j.Owners.Agreed()) || !v.Amount.IsZero() {
+		t.Errorf("other owners are shown as %+v, %v", v, err)
 	}
 }

@@ -91,6 +91,9 @@ type OwnerKeyMaker interface {
 // OwnerKeyStore stores the keys of owners. Of several for one owner, the first stays.
 type OwnerKeyStore interface {
 	multisigReader
+	ProposalByID(ctx context.Context, id uuid.UUID) (exchange.Proposal, error)
+	// ComingOwners are the owners whom a released change of the owners brings, until it was executed.
+	ComingOwners(ctx context.Context, proposal uuid.UUID) ([]exchange.MultisigOwner, error)
 	StoreOwnerKey(ctx context.Context, account uuid.UUID, n int, address string, key exchange.SealedKey) (exchange.MultisigOwner, error)
 }
 
@@ -100,25 +103,43 @@ type MultisigKeys struct {
 	Store OwnerKeyStore
 }
 
+// MakeComingKeys makes a key for each owner whom a released change of the owners brings, whose key we hold and who has none. In a repeated run the
+// stored keys stay.
+func (m *MultisigKeys) MakeComingKeys(ctx context.Context, in ProposalInput) error {
+	p, err := m.Store.ProposalByID(ctx, in.ProposalID)
+	if err != nil {
+		return Failure(ctx, err)
+	}
+	coming, err := m.Store.ComingOwners(ctx, p.ID)
+	if err != nil {
+		return Failure(ctx, err)
+	}
+	return Failure(ctx, m.makeFor(ctx, p.WalletID, p.Network, coming))
+}
+
+func (m *MultisigKeys) makeFor(ctx context.Context, account uuid.UUID, n exchange.Network, owners []exchange.MultisigOwner) error {
+	for _, o := range owners {
+		if !o.Held || o.Address != "" {
+			continue
+		}
+		address, key, err := m.Keys.CreateOwnerKey(ctx, account, n, o.N)
+		if err == nil {
+			_, err = m.Store.StoreOwnerKey(ctx, account, o.N, address, key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // MakeOwnerKeys makes a key for each owner of an account whose key we hold and who has none. In a repeated run the stored keys stay.
 func (m *MultisigKeys) MakeOwnerKeys(ctx context.Context, in MultisigInput) error {
 	a, err := m.Store.MultisigAccountByID(ctx, in.AccountID)
 	if err != nil {
 		return Failure(ctx, err)
 	}
-	for _, o := range a.Owners {
-		if !o.Held || o.Address != "" {
-			continue
-		}
-		address, key, err := m.Keys.CreateOwnerKey(ctx, a.ID, a.Network, o.N)
-		if err == nil {
-			_, err = m.Store.StoreOwnerKey(ctx, a.ID, o.N, address, key)
-		}
-		if err != nil {
-			return Failure(ctx, err)
-		}
-	}
-	return nil
+	return Failure(ctx, m.makeFor(ctx, a.ID, a.Network, a.Owners))
 }
 
 // MultisigStore is the database interface of Multisigs.

@@ -15,6 +15,7 @@ type ProposalStore interface {
 	ProposalByID(ctx context.Context, id uuid.UUID) (exchange.Proposal, error)
 	// Payloads are all payloads of a proposal, whatever became of them.
 	Payloads(ctx context.Context, proposalID uuid.UUID) ([]exchange.MultisigPayload, error)
+	MultisigAccountByID(ctx context.Context, id uuid.UUID) (exchange.MultisigAccount, error)
 	// AdoptExecution makes a transaction on the final chain that carried out a payload its payment's live one; it completes by RecordFinal.
 	// The payment has no other: ours, if there was one, has ended.
 	AdoptExecution(ctx context.Context, payloadID uuid.UUID, txID string, block uint64, blockID, evidence string) (exchange.ChainPayment, error)
@@ -69,7 +70,41 @@ func (j proposals) look(ctx context.Context, proposalID uuid.UUID, ids []string)
 			out.JointOutcome, out.payload = o, p.ID
 		}
 	}
-	return out, nil
+	if out.State == chain.JointExecuted {
+		out.State, err = j.settled(ctx, proposalID, out.JointOutcome)
+	}
+	return out, err
+}
+
+// settled is the state of what was carried out: of other owners, it counts as not final until the final chain shows exactly them. So the owners
+// who are agreed are never others than the chain has.
+func (j proposals) settled(ctx context.Context, id uuid.UUID, o chain.JointOutcome) (chain.JointState, error) {
+	p, err := j.store.ProposalByID(ctx, id)
+	if err != nil || p.Kind != exchange.ProposeOwners {
+		return o.State, err
+	}
+	account, err := j.store.MultisigAccountByID(ctx, p.WalletID)
+	if err != nil {
+		return o.State, err
+	}
+	change, err := exchange.OwnersChangeOf(p.After)
+	if err != nil {
+		return o.State, err
+	}
+	reader, ok := j.client.(interface {
+		Quorum(ctx context.Context, address string) (chain.Quorum, error)
+	})
+	if !ok {
+		return o.State, exchange.Errorf(exchange.CodeUnsupported, "The owners of accounts on %s can't be read.", p.Network)
+	}
+	q, err := reader.Quorum(ctx, account.Address)
+	if err != nil {
+		return o.State, err
+	}
+	if q.Moving || q.Head.Final.Number < o.Location.Block.Number || !change.Fits(account, q.Read(account)) {
+		return chain.JointIncluded, nil
+	}
+	return o.State, nil
 }
 
 // decides orders what became of several payloads of a proposal, of which the network executes at most one: what happened to one of them

@@ -121,7 +121,11 @@ func (m *MultisigPayloads) prepare(ctx context.Context, in PayloadInput) (Prepar
 	case hold != exchange.HoldNone:
 		return none, exchange.Errorf(exchange.CodeStateConflict, "Nothing may be signed for the payment (%s).", hold)
 	}
-	d := chain.JointDraft{Account: p.FromAddress, Transfer: &chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}, Signers: signers}
+	d, err := m.draft(ctx, proposal, p)
+	if err != nil {
+		return none, err
+	}
+	d.Signers = signers
 	if client.Traits().Sponsored {
 		nonce, opening, err := m.nonceOf(ctx, p)
 		if err != nil || opening != uuid.Nil {
@@ -129,8 +133,37 @@ func (m *MultisigPayloads) prepare(ctx context.Context, in PayloadInput) (Prepar
 		}
 		d.FeePayer, d.NonceAccount = p.FeePayer, nonce
 	}
-	made, err := m.make(ctx, client, p, account, d)
+	made, err := m.make(ctx, client, proposal, p, account, d)
 	return PreparedPayload{PayloadID: made.ID}, err
+}
+
+// draft is what the owners sign for a proposal.
+func (m *MultisigPayloads) draft(ctx context.Context, proposal exchange.Proposal, p exchange.ChainPayment) (chain.JointDraft, error) {
+	d := chain.JointDraft{Account: p.FromAddress}
+	switch proposal.Kind {
+	case exchange.ProposeOwners:
+		change, err := exchange.OwnersChangeOf(proposal.After)
+		if err == nil && !change.Resolved() {
+			err = exchange.Errorf(exchange.CodeStateConflict, "The keys of the new owners are not made yet.")
+		}
+		if err != nil {
+			return d, err
+		}
+		d.Owners = chain.ChangeOf(change)
+	case exchange.ProposeCancel:
+		all, err := m.Store.Payloads(ctx, proposal.Supersedes)
+		if err != nil {
+			return d, err
+		}
+		at := slices.IndexFunc(all, exchange.MultisigPayload.Open)
+		if at < 0 {
+			return d, exchange.Errorf(exchange.CodeStateConflict, "What the proposal was to make impossible has ended.")
+		}
+		d.Sequence = all[at].Sequence
+	case exchange.ProposePayment, "":
+		d.Transfer = &chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}
+	}
+	return d, nil
 }
 
 // approved reads a proposal whose payment is approved and has no transaction.
@@ -209,7 +242,7 @@ func (m *MultisigPayloads) nonceOf(ctx context.Context, p exchange.ChainPayment)
 
 // make prepares a payload and stores it, at the account's next number that no open payload has.
 func (m *MultisigPayloads) make(
-	ctx context.Context, client chain.Multisig, p exchange.ChainPayment, account exchange.MultisigAccount, d chain.JointDraft,
+	ctx context.Context, client chain.Multisig, proposal exchange.Proposal, p exchange.ChainPayment, account exchange.MultisigAccount, d chain.JointDraft,
 ) (exchange.MultisigPayload, error) {
 	var err error
 	if d.Quorum, err = client.Quorum(ctx, account.Address); err != nil {
@@ -222,14 +255,16 @@ func (m *MultisigPayloads) make(
 		return exchange.MultisigPayload{}, exchange.Errorf(exchange.CodeStateConflict, "The owners of %s are not those that were agreed: %s.", account.Address, difference)
 	}
 	for range laneTries {
-		if d.Sequence, err = m.next(ctx, client, p.WalletID, d.Quorum.Sequence); err != nil {
-			return exchange.MultisigPayload{}, err
+		if proposal.Kind != exchange.ProposeCancel { // whose number is that of what it makes impossible
+			if d.Sequence, err = m.next(ctx, client, p.WalletID, d.Quorum.Sequence); err != nil {
+				return exchange.MultisigPayload{}, err
+			}
 		}
 		j, err := client.PrepareJoint(ctx, d)
 		if err != nil {
 			return exchange.MultisigPayload{}, err
 		}
-		row, err := payloadOf(client, p, j)
+		row, err := payloadOf(client, proposal, p, j)
 		if err != nil {
 			return row, err
 		}
@@ -253,14 +288,13 @@ func (m *MultisigPayloads) next(ctx context.Context, client chain.Multisig, wall
 	return number, err
 }
 
-// payloadOf is the row of a joint transaction, which must be just the payment.
-func payloadOf(client chain.Multisig, p exchange.ChainPayment, j chain.Joint) (exchange.MultisigPayload, error) {
-	want := chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}
+// payloadOf is the row of a joint transaction, which must be just what was proposed.
+func payloadOf(client chain.Multisig, proposal exchange.Proposal, p exchange.ChainPayment, j chain.Joint) (exchange.MultisigPayload, error) {
 	if err := client.CheckJoint(j); err != nil {
 		return exchange.MultisigPayload{}, err
 	}
-	if j.Account != p.FromAddress || j.Owners != nil || j.Transfer == nil || !j.Transfer.Equal(want) {
-		return exchange.MultisigPayload{}, exchange.Errorf(exchange.CodeInternal, "the driver prepared another transfer for payment %s", p.ID)
+	if what := j.Carries(proposal, p); what != "" {
+		return exchange.MultisigPayload{}, exchange.Errorf(exchange.CodeInternal, "the driver prepared something else for payment %s: %s", p.ID, what)
 	}
 	text, err := j.Encode()
 	return exchange.MultisigPayload{

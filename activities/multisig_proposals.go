@@ -29,7 +29,7 @@ type ProposalRowStore interface {
 	refusalStore
 }
 
-// Proposals changes the rows of payments from wallets of several owners. It is registered on the flows queue.
+// Proposals changes the rows of what is proposed for wallets of several owners. It is registered on the flows queue.
 type Proposals struct{ Store ProposalRowStore }
 
 // ProposalState is the state of a proposal. Version grows with every change, so that of two answers the newer one is known.
@@ -39,7 +39,8 @@ type ProposalState struct {
 	Detail     string                  `json:"detail,omitempty"`
 	Ending     exchange.ProposalStatus `json:"ending,omitempty"` // the end that is wanted, as long as what was signed could be executed
 	PaymentID  uuid.UUID               `json:"payment_id,omitzero"`
-	Executes   bool                    `json:"executes,omitempty"` // an officer had it executed
+	Executes   bool                    `json:"executes,omitempty"`   // an officer had it executed
+	SignableAt time.Time               `json:"signable_at,omitzero"` // when a change of the owners has rested
 	Approvals  int                     `json:"approvals,omitempty"`
 	Required   int                     `json:"approvals_required,omitempty"`
 	Expires    time.Time               `json:"expires_at,omitzero"`
@@ -49,10 +50,11 @@ type ProposalState struct {
 // OpenedProposal is a proposal as it was asked for: what the flow needs for its decisions and its details.
 type OpenedProposal struct {
 	ProposalState
-	Network    exchange.Network `json:"network"`
-	Amount     money.Amount     `json:"amount"`
-	WalletID   uuid.UUID        `json:"wallet_id"`
-	MerchantID uuid.UUID        `json:"merchant_id,omitzero"`
+	Kind       exchange.ProposalKind `json:"kind,omitempty"`
+	Network    exchange.Network      `json:"network"`
+	Amount     money.Amount          `json:"amount"`
+	WalletID   uuid.UUID             `json:"wallet_id"`
+	MerchantID uuid.UUID             `json:"merchant_id,omitzero"`
 	// Choices are the owners whom what they sign names, on a network where it names them: each choice signs something of its own, of which
 	// the network executes one. Empty where any owners may sign.
 	Choices [][]string `json:"choices,omitempty"`
@@ -61,8 +63,8 @@ type OpenedProposal struct {
 func proposalState(p exchange.Proposal) ProposalState {
 	return ProposalState{
 		ProposalID: p.ID, Status: p.Status, Detail: p.StatusDetail, Ending: p.Ending, PaymentID: p.PaymentID,
-		Executes: p.ExecutedBy != uuid.Nil && p.StatusDetail != exchange.WaitExecution, // not what was signed anew since
-		Expires:  p.ExpiresAt, Version: p.Version,
+		Executes:   p.ExecutedBy != uuid.Nil && p.StatusDetail != exchange.WaitExecution, // not what was signed anew since
+		SignableAt: p.SignableAt, Expires: p.ExpiresAt, Version: p.Version,
 	}
 }
 
@@ -83,7 +85,7 @@ func (a *Proposals) OpenProposal(ctx context.Context, in IntentInput) (OpenedPro
 		return OpenedProposal{}, Failure(ctx, err)
 	}
 	return OpenedProposal{
-		ProposalState: proposalState(p), Network: p.Network, Amount: p.Amount, WalletID: p.WalletID, MerchantID: p.MerchantID, Choices: choicesOf(account),
+		ProposalState: proposalState(p), Kind: p.Kind, Network: p.Network, Amount: p.Amount, WalletID: p.WalletID, MerchantID: p.MerchantID, Choices: choicesOf(account),
 	}, nil
 }
 

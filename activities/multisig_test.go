@@ -120,6 +120,15 @@ func (c *council) MultisigAccountByID(_ context.Context, id uuid.UUID) (exchange
 	return *c.at(id), nil
 }
 
+func (c *council) ProposalByID(_ context.Context, id uuid.UUID) (exchange.Proposal, error) {
+	return exchange.Proposal{ID: id, WalletID: c.accounts[0].ID, Network: c.accounts[0].Network}, nil
+}
+
+// ComingOwners are those of the first account, as if a change had brought them.
+func (c *council) ComingOwners(context.Context, uuid.UUID) ([]exchange.MultisigOwner, error) {
+	return c.accounts[0].Owners, nil
+}
+
 func (c *council) GasWallet(context.Context, exchange.Network) (exchange.Wallet, error) {
 	return exchange.Wallet{Address: "gas"}, nil
 }

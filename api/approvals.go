@@ -131,7 +131,12 @@ func (s *server) issueToken(c *call) error {
 	} else if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
 		return err
 	}
-	amount := f.optionalAmount("amount", asset)
+	var amount money.Amount
+	if object == exchange.ApproveProposal && asset.Valid() && !asset.Stablecoin() {
+		amount = f.nothing("amount", asset)
+	} else {
+		amount = f.optionalAmount("amount", asset)
+	}
 	if err := f.done(); err != nil {
 		return err
 	}

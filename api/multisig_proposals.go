@@ -42,29 +42,31 @@ func (s *server) proposalRoutes() []route {
 
 var (
 	proposalStatuses = names(exchange.ProposalMachine.States())
-	proposalKinds    = []string{string(exchange.ProposePayment)}
+	proposalKinds    = names(exchange.ProposalKinds())
 	payloadStatuses  = []string{string(exchange.PayloadOpen), string(exchange.PayloadVoid), string(exchange.PayloadExecuted)}
 )
 
-// openProposal proposes a payment from a wallet of several owners.
+// openProposal proposes something that the owners of a wallet sign.
 func (s *server) openProposal(c *call) error {
 	f, err := c.body()
 	if err != nil {
 		return err
 	}
-	f.oneOf("kind", false, proposalKinds...)
-	asset := money.Asset(f.oneOf("asset", true, stablecoins...))
-	r := exchange.ProposalRequest{
-		ID: c.objectID, WalletID: f.id("wallet_id", true), Amount: f.amount("amount", asset, true), Reference: f.line("reference", false, exchange.MaxProposalReference),
+	kind := exchange.ProposalKind(f.oneOf("kind", false, proposalKinds...))
+	var asset money.Asset
+	if kind == "" || kind == exchange.ProposePayment {
+		asset = money.Asset(f.oneOf("asset", true, stablecoins...))
 	}
+	r := exchange.ProposalRequest{ID: c.objectID, Kind: kind, WalletID: f.id("wallet_id", true)}
+	if r.Is() != exchange.ProposePayment {
+		return s.openUnmoved(c, f, r)
+	}
+	r.Amount, r.Reference = f.amount("amount", asset, true), f.line("reference", false, exchange.MaxProposalReference)
 	text := f.line("destination", true, maxAddressText)
 	if err := f.done(); err != nil {
 		return err
 	}
-	account, err := s.Store.MultisigAccount(c.ctx, store.ViewOf(c.who, exchange.ActReadMultisig), r.WalletID)
-	if exchange.CodeOf(err) == exchange.CodeNotFound {
-		return exchange.Invalid(exchange.FieldError{Pointer: "/wallet_id", Code: "not_found", Message: "must be the id of a wallet of several owners from which you may propose payments"})
-	}
+	account, err := s.proposable(c, r.WalletID)
 	if err != nil {
 		return err
 	}
@@ -74,7 +76,20 @@ func (s *server) openProposal(c *call) error {
 	if r.Destination, err = s.Addresses[account.Network](text); err != nil {
 		return exchange.Invalid(exchange.FieldError{Pointer: "/destination", Code: "address", Message: exchange.MessageOf(addressError(account.Network, err))})
 	}
-	err = s.ask(c, exchange.IntendProposal, r.ID, r.Terms(), func(intent uuid.UUID) error { return s.Flows.OpenProposal(c.ctx, r, account, intent) })
+	return s.askProposal(c, r, account)
+}
+
+// proposable is the account of a wallet for which the caller may propose something.
+func (s *server) proposable(c *call, wallet uuid.UUID) (exchange.MultisigAccount, error) {
+	account, err := s.Store.MultisigAccount(c.ctx, store.ViewOf(c.who, exchange.ActReadMultisig), wallet)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		err = exchange.Invalid(exchange.FieldError{Pointer: "/wallet_id", Code: "not_found", Message: "must be the id of a wallet of several owners from which you may propose payments"})
+	}
+	return account, err
+}
+
+func (s *server) askProposal(c *call, r exchange.ProposalRequest, account exchange.MultisigAccount) error {
+	err := s.ask(c, exchange.IntendProposal, r.ID, r.Terms(), func(intent uuid.UUID) error { return s.Flows.OpenProposal(c.ctx, r, account, intent) })
 	if err != nil {
 		return err
 	}

@@ -232,7 +232,7 @@ func TestProposalsNameWhatIsWrong(t *testing.T) {
 	w := newReserve(t)
 	ask := func(changes map[string]any) *reply { return w.asks(w.vendor, "100", changes) }
 	ask(map[string]any{"wallet_id": nil, "asset": nil, "amount": nil, "destination": nil}).blames("/asset required", "/wallet_id required", "/amount required", "/destination required")
-	ask(map[string]any{"kind": "owners", "amount": 5, "reference": strings.Repeat("x", 201)}).blames("/kind enum", "/amount type", "/reference too_long")
+	ask(map[string]any{"kind": "permissions", "amount": 5, "reference": strings.Repeat("x", 201)}).blames("/kind enum", "/amount type", "/reference too_long")
 	ask(map[string]any{"wallet_id": newID()}).blames("/wallet_id not_found")
 	ask(map[string]any{"destination": "0x12"}).blames("/destination address")
 	ask(map[string]any{"amount": "1001"}).refused(exchange.CodeInsufficientFunds)

@@ -18,6 +18,8 @@ import (
 
 // JointView is what owners sign, as the driver of its network reads it out of the stored bytes, which it has checked.
 type JointView struct {
+	Kind        exchange.ProposalKind
+	Owners      exchange.OwnersChange // that the account shall have
 	Account, To string
 	Amount      money.Amount
 	Digest      []byte
@@ -46,7 +48,7 @@ type wireSignature struct {
 	At        timestamp  `json:"at"`
 }
 
-// wireProposal is a payment that is to leave a wallet of several owners. What only staff see is null for others.
+// wireProposal is what is proposed for a wallet of several owners. What only staff see is null for others.
 type wireProposal struct {
 	ID                 uuid.UUID              `json:"id"`
 	Kind               string                 `json:"kind"`
@@ -68,6 +70,11 @@ type wireProposal struct {
 	RequiredApprovals  int                    `json:"required_approvals"`
 	Signatures         []wireSignature        `json:"signatures"`
 	RequiredSignatures int                    `json:"required_signatures"`
+	Owners             []wireNewOwner         `json:"owners"`
+	Threshold          *int                   `json:"threshold"`
+	ControlThreshold   *int                   `json:"control_threshold"`
+	Supersedes         *uuid.UUID             `json:"supersedes"`
+	SignableAt         *timestamp             `json:"signable_at"`
 	Status             string                 `json:"status"`
 	StatusDetail       string                 `json:"status_detail"`
 	Ending             *string                `json:"ending"`
@@ -96,6 +103,7 @@ func proposalWire(p exchange.Proposal, f store.ProposalFacts, reader exchange.Pr
 		PaymentID: optID(p.PaymentID), ExecutedBy: staff(p.ExecutedBy), TxHash: optText(p.TxHash), CreatedAt: stamp(p.CreatedAt), UpdatedAt: stamp(p.UpdatedAt),
 		ExpiresAt: stamp(p.ExpiresAt), CompletedAt: optTime(p.CompletedAt), Version: p.Version,
 	}
+	w.addKind(p, f, reader)
 	if p.ProposerID == p.MerchantID {
 		w.ProposerID = optID(p.ProposerID)
 	}
@@ -205,8 +213,8 @@ func (s *server) payloadWire(p exchange.Proposal, y store.ProposalSignatures, re
 	if err != nil {
 		return wirePayload{}, fmt.Errorf("api: payload %s: %w", y.ID, err)
 	}
-	if v.Account != p.Address || v.To != p.Destination || !v.Amount.Equal(p.Amount) || v.ID != y.JointID || !bytes.Equal(v.Digest, y.Digest) {
-		return wirePayload{}, fmt.Errorf("api: payload %s says another payment than proposal %s", y.ID, p.ID)
+	if !v.shows(p) || v.ID != y.JointID || !bytes.Equal(v.Digest, y.Digest) {
+		return wirePayload{}, fmt.Errorf("api: payload %s says something else than proposal %s", y.ID, p.ID)
 	}
 	w := wirePayload{
 		ID: y.ID, Network: string(p.Network), Status: string(y.Status), Evidence: optText(y.Evidence), Says: said(p, y.MultisigPayload, v), Address: v.Account,
@@ -232,7 +240,7 @@ func (s *server) payloadWire(p exchange.Proposal, y store.ProposalSignatures, re
 
 // said is what signing a payload does.
 func said(p exchange.Proposal, y exchange.MultisigPayload, v JointView) string {
-	text := fmt.Sprintf("Pay %s %s on %s from %s to %s.", v.Amount, v.Amount.Asset(), p.Network, v.Account, v.To)
+	text := saidOf(p, y, v)
 	switch p.Network {
 	case exchange.Ethereum:
 		text += fmt.Sprintf(" It is number %d of the Safe; the house pays the network's fee.", y.Sequence)
@@ -247,6 +255,7 @@ func said(p exchange.Proposal, y exchange.MultisigPayload, v JointView) string {
 // wirePendingProposal is a proposal that waits for the caller.
 type wirePendingProposal struct {
 	ObjectType        string     `json:"object_type"`
+	Kind              string     `json:"kind"`
 	ObjectID          uuid.UUID  `json:"object_id"`
 	WorkflowID        string     `json:"workflow_id"`
 	ProposerID        uuid.UUID  `json:"proposer_id"`
@@ -274,7 +283,7 @@ func (s *server) pendingProposals(c *call) ([]wirePendingProposal, error) {
 	return each(all, func(p exchange.Proposal) wirePendingProposal {
 		w := proposalWire(p, facts[p.ID], c.who)
 		return wirePendingProposal{
-			ObjectType: string(exchange.ApproveProposal), ObjectID: p.ID, WorkflowID: workflows.MultisigProposalID(p.ID), ProposerID: p.ProposerID, MerchantID: w.MerchantID,
+			ObjectType: string(exchange.ApproveProposal), Kind: w.Kind, ObjectID: p.ID, WorkflowID: workflows.MultisigProposalID(p.ID), ProposerID: p.ProposerID, MerchantID: w.MerchantID,
 			WalletID: p.WalletID, Network: w.Network, Asset: w.Asset, Amount: w.Amount, Destination: w.Destination, Reference: w.Reference, Digest: w.Digest,
 			RequiredApprovals: w.RequiredApprovals, ApprovalsGiven: w.ApprovalsGiven, CreatedAt: w.CreatedAt, ExpiresAt: w.ExpiresAt,
 		}

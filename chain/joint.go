@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,53 @@ func DecodeJoint(stored []byte) (Joint, error) {
 		return Joint{}, errors.New("chain: the stored joint transaction is followed by something else")
 	}
 	return j, nil
+}
+
+// ChangeOf is what a change of the owners does on the network. Each owner must have an address.
+func ChangeOf(c exchange.OwnersChange) *OwnersChange {
+	out := &OwnersChange{Threshold: uint32(c.Threshold)} //nolint:gosec // G115: a threshold is a sum of small weights
+	for _, o := range c.Owners {
+		out.Owners = append(out.Owners, Owner{Address: o.Address, Weight: uint32(o.Weight)}) //nolint:gosec // G115: at most 1000
+	}
+	slices.SortFunc(out.Owners, func(a, b Owner) int { return cmp.Compare(a.Address, b.Address) })
+	if c.ControlThreshold > c.Threshold {
+		out.Control = &OwnersChange{Owners: out.Owners, Threshold: uint32(c.ControlThreshold)} //nolint:gosec // G115: as above
+	}
+	return out
+}
+
+// Agreed is a change of the owners in the form in which officers approve one.
+func (c OwnersChange) Agreed() exchange.OwnersChange {
+	out := exchange.OwnersChange{Threshold: int(c.Threshold)}
+	for _, o := range c.Owners {
+		out.Owners = append(out.Owners, exchange.MultisigOwner{Address: o.Address, Weight: int(o.Weight)})
+	}
+	if c.Control != nil {
+		out.ControlThreshold = int(c.Control.Threshold)
+	}
+	return out
+}
+
+// Carries says in what way a joint transaction is not what a proposal is to do; empty when it is. A payment's transfer is that of its chain payment.
+func (j Joint) Carries(p exchange.Proposal, paid exchange.ChainPayment) string {
+	change, err := exchange.OwnersChangeOf(p.After)
+	switch {
+	case err != nil:
+		return err.Error()
+	case j.Account != paid.FromAddress || p.Kind.Moves() != paid.Amount.Positive():
+		return "account, or whether it moves something"
+	case p.Kind == exchange.ProposeOwners:
+		if j.Transfer != nil || !change.Resolved() || !j.Owners.Equal(ChangeOf(change)) {
+			return "owners, weights or thresholds"
+		}
+	case p.Kind == exchange.ProposeCancel:
+		if j.Transfer != nil || j.Owners != nil {
+			return "that it does nothing"
+		}
+	case j.Owners != nil || j.Transfer == nil || !j.Transfer.Equal(Transfer{From: paid.FromAddress, To: paid.ToAddress, Amount: paid.Amount}):
+		return "account, recipient, asset or amount"
+	}
+	return ""
 }
 
 // Read is a quorum in the form in which officers agreed to that of an account. Only owners who also make payments may have a part in changes

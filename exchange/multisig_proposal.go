@@ -24,11 +24,24 @@ const (
 // ProposalKind is what a proposal does.
 type ProposalKind string
 
-// The kinds.
-const ProposePayment ProposalKind = "payment"
+// The kinds. Only a payment moves something.
+const (
+	ProposePayment ProposalKind = "payment"
+	ProposeOwners  ProposalKind = "owners" // other owners, weights or thresholds
+	ProposeCancel  ProposalKind = "cancel" // another transaction of a Safe with the number of a proposal's payload, so that this can never be executed
+)
 
-// Proposal is a payment that is to leave a wallet of several owners. Officers approve it; then owners sign what the chain will do, and
-// enough of their signatures are sent as one transaction. It owns one chain payment.
+// ProposalKinds lists the kinds in a fixed order.
+func ProposalKinds() []ProposalKind {
+	return []ProposalKind{ProposePayment, ProposeOwners, ProposeCancel}
+}
+
+// Moves reports whether a proposal of the kind moves money.
+func (k ProposalKind) Moves() bool { return k != ProposeOwners && k != ProposeCancel }
+
+// Proposal is what the owners of a wallet of several owners are to sign: a payment, other owners, or the end of another proposal. Officers
+// approve the first two; then owners sign what the chain will do, and enough of their signatures are sent as one transaction. It owns one
+// chain payment, which moves nothing where the proposal does not: its amount is zero of the native coin, to the account itself.
 type Proposal struct {
 	ID            uuid.UUID
 	IntentID      uuid.UUID
@@ -47,6 +60,10 @@ type Proposal struct {
 	PolicyVersion int             // of the wallet's policy, which says how many officers approve
 	PolicyNeeded  int             // officers by that policy; the rule of all that leaves may need more
 	Threshold     int             // the sum of owners' weights that suffices
+	Change        string          // of the owners, see OwnersChange; empty for other kinds
+	After         string          // the same, with the addresses of the keys that were made for it
+	Supersedes    uuid.UUID       // the proposal that a cancel makes impossible; zero for other kinds
+	SignableAt    time.Time       // when the pause after the last approval of a change of the owners is over; zero before that approval
 	Digest        string          // see Intent
 	Status        ProposalStatus
 	StatusDetail  string
@@ -75,8 +92,12 @@ func (p Proposal) Sent() bool {
 // Intent is the hash of everything about a proposal that an approval covers. It never changes.
 func (p Proposal) Intent() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "kivuko multisig proposal v1\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d\n%s\n", p.ID, p.Kind, p.ProposerID, p.Network, p.WalletID, p.Address,
-		p.Amount.Asset(), p.Amount, p.Destination, p.PolicyVersion, hex.EncodeToString([]byte(p.Reference)))
+	change, err := OwnersChangeOf(p.Change)
+	if err != nil {
+		return "" // no digest is equal to it
+	}
+	fmt.Fprintf(h, "kivuko multisig proposal v1\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d\n%s\n%s\n%s\n", p.ID, p.Kind, p.ProposerID, p.Network, p.WalletID, p.Address,
+		p.Amount.Asset(), p.Amount, p.Destination, p.PolicyVersion, hex.EncodeToString([]byte(p.Reference)), p.Supersedes, hex.EncodeToString([]byte(change.Text())))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -111,6 +132,7 @@ var ProposalMachine = Machine[ProposalStatus]{
 		{ProposalApproving, ProposalRejected, ByFlow, "the screening is a hit"},
 		{ProposalApproving, ProposalCancelled, BySender, "no payload of it can be executed"},
 		{ProposalApproving, ProposalExpired, ByFlow, "seven days are over, and no payload of it can be executed"},
+		{ProposalApproving, ProposalSuperseded, ByFlow, "what it was to make impossible has ended"},
 		{ProposalSigning, ProposalReady, ByFlow, "enough owners have signed one payload"},
 		{ProposalSigning, ProposalApproving, ByFlow, "its payload is proven impossible: approvals stay, signatures are void"},
 		{ProposalSigning, ProposalExecuted, ByFlow, "another tool executed it, final"},
@@ -152,30 +174,43 @@ func (s ProposalStatus) Signable() bool { return s == ProposalSigning || s == Pr
 
 // The values of a proposal's status detail that other objects don't have.
 const (
-	WaitPayload    = "payload"           // what owners sign is being prepared
-	WaitOwners     = "owners"            // owners must sign
-	WaitAccount    = "account_differs"   // the owners of the wallet on the chain are not those that were agreed
-	WaitImpossible = "until_impossible"  // it is to end, when the chain proves that no payload can be executed
-	DetailOther    = "executed_by_other" // another tool sent the owners' signatures
-	DetailNumber   = "number_taken"      // another transaction of the account has its number
-	DetailMoved    = "moved_nothing"
+	WaitPause       = "pause"             // time passes between the last approval of a change of the owners and their signing
+	WaitPayload     = "payload"           // what owners sign is being prepared
+	WaitOwners      = "owners"            // owners must sign
+	WaitAccount     = "account_differs"   // the owners of the wallet on the chain are not those that were agreed
+	WaitImpossible  = "until_impossible"  // it is to end, when the chain proves that no payload can be executed
+	DetailOther     = "executed_by_other" // another tool sent the owners' signatures
+	DetailNumber    = "number_taken"      // another transaction of the account has its number
+	DetailMoved     = "moved_nothing"
+	DetailPointless = "nothing_to_supersede" // what it was to make impossible has ended
 )
 
 // ProposalDetails lists what a proposal may wait for, and why it ended.
 func ProposalDetails() []string {
 	return []string{
-		WaitNothing, WaitScreening, WaitApproval, WaitSecond, WaitRest, WaitPayload, WaitOwners, WaitAccount, WaitExecution, WaitImpossible, WaitSignature, WaitWatch, WaitFrozen,
-		WaitBroadcast, WaitFinality, WaitOperator, DetailBySender, DetailByStaff, DetailExpired, DetailInactive, DetailRejected, DetailHit, DetailOther, DetailNumber, DetailMoved,
+		WaitNothing, WaitScreening, WaitApproval, WaitSecond, WaitRest, WaitPause, WaitPayload, WaitOwners, WaitAccount, WaitExecution, WaitImpossible, WaitSignature, WaitWatch, WaitFrozen,
+		WaitBroadcast, WaitFinality, WaitOperator, DetailBySender, DetailByStaff, DetailExpired, DetailInactive, DetailRejected, DetailHit, DetailOther, DetailNumber, DetailMoved, DetailPointless,
 	}
 }
 
-// ProposalRequest asks for a payment from a wallet of several owners.
+// ProposalRequest asks for something that the owners of a wallet are to sign. An empty kind is a payment.
 type ProposalRequest struct {
 	ID          uuid.UUID
+	Kind        ProposalKind
 	WalletID    uuid.UUID
-	Amount      money.Amount
-	Destination string // an address on the wallet's network
+	Amount      money.Amount // of a payment
+	Destination string       // of a payment: an address on the wallet's network
 	Reference   string
+	Change      OwnersChange // of the owners, completed
+	Supersedes  uuid.UUID    // what a cancel makes impossible
+}
+
+// Is is the kind of what is asked for.
+func (r ProposalRequest) Is() ProposalKind {
+	if r.Kind == "" {
+		return ProposePayment
+	}
+	return r.Kind
 }
 
 // Terms are what the request asks for. Its id is the object of the intent, and who proposes is its principal.
@@ -183,7 +218,8 @@ func (r ProposalRequest) Terms() Terms { return termsOf(r.terms()) }
 
 func (r *ProposalRequest) terms() []term {
 	return []term{
-		idTerm("wallet_id", &r.WalletID), amountTerm("amount", &r.Amount), textTerm("destination", &r.Destination), textTerm("reference", &r.Reference),
+		textTerm("kind", &r.Kind), idTerm("wallet_id", &r.WalletID), amountTerm("amount", &r.Amount), textTerm("destination", &r.Destination), textTerm("reference", &r.Reference),
+		changeTerm("change", &r.Change), idTerm("supersedes", &r.Supersedes),
 	}
 }
 
@@ -198,9 +234,17 @@ func ProposalRequestOf(i Intent) (ProposalRequest, error) {
 func (r ProposalRequest) Check() error {
 	c := checker{}
 	c.rule(r.WalletID != uuid.Nil, "/wallet_id", "required", "is required")
-	c.rule(r.Amount.Asset().Stablecoin(), "/asset", "enum", "must be USDT or USDC")
-	c.rule(r.Amount.Positive(), "/amount", "out_of_range", "must be above zero")
-	c.rule(r.Destination != "", "/destination", "required", "is required")
+	c.rule(slices.Contains(ProposalKinds(), r.Is()), "/kind", "enum", "must be payment, owners or cancel")
+	if r.Is() == ProposePayment {
+		c.rule(r.Amount.Asset().Stablecoin(), "/asset", "enum", "must be USDT or USDC")
+		c.rule(r.Amount.Positive(), "/amount", "out_of_range", "must be above zero")
+		c.rule(r.Destination != "", "/destination", "required", "is required")
+	} else {
+		c.rule(r.Amount.Asset() == "", "/amount", "forbidden", "must be left out: it is no payment")
+		c.rule(r.Destination == "", "/destination", "forbidden", "must be left out: it is no payment")
+	}
+	c.rule((r.Is() == ProposeCancel) == (r.Supersedes != uuid.Nil), "/supersedes", "mismatch", "is required for a cancel, and must be left out otherwise")
+	c.rule((r.Is() == ProposeOwners) == (len(r.Change.Owners) > 0), "/owners", "mismatch", "is required for a change of the owners, and must be left out otherwise")
 	c.rule(len([]rune(r.Reference)) <= MaxProposalReference, "/reference", "too_long", fmt.Sprintf("must have at most %d characters", MaxProposalReference))
 	return Invalid(c.bad...)
 }
@@ -308,10 +352,11 @@ type ProposalStanding struct {
 
 // OwnerSigning is what the signer needs to sign a payload with the key of an owner that our key store has.
 type OwnerSigning struct {
-	Payment ChainPayment // what the payload must do
-	Payload MultisigPayload
-	Owner   MultisigOwner
-	UserID  uuid.UUID // the officer who confirmed it
+	Proposal Proposal
+	Payment  ChainPayment // what the payload must do
+	Payload  MultisigPayload
+	Owner    MultisigOwner
+	UserID   uuid.UUID // the officer who confirmed it
 	// Approval is the officer's decision to confirm exactly this payload.
 	Approval uuid.UUID
 	Key      SealedKey
@@ -320,6 +365,7 @@ type OwnerSigning struct {
 
 // ExecutionSigning is what the signer needs to send owners' signatures as one transaction.
 type ExecutionSigning struct {
+	Proposal   Proposal
 	Payment    ChainPayment
 	Payload    MultisigPayload
 	Signatures []MultisigSignature // of the payload, ordered by owner

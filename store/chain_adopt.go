@@ -115,6 +115,9 @@ func (t unitTx) takeOver(ctx context.Context, object paymentObject, p exchange.C
 	if p.Purpose == exchange.ForProposal { // its other movements may be those of other proposals
 		index = sql.NullInt64{Int64: int64(d.Index), Valid: true}
 	}
+	if p.Amount.IsZero() { // nothing moved that the watch could have taken for an unknown movement
+		return p, object.follow(ctx, t, stageIncluded, d.TxID)
+	}
 	if err := t.becomesOurs(ctx, d.Network, d.TxID, index, "payment "+p.ID.String()+": "+note, by); err != nil {
 		return p, err
 	}

@@ -24,8 +24,10 @@ func (st *step) complete(ctx context.Context, fee, total money.Amount) error {
 	}
 	st.posting.Holds = append(st.posting.Holds, posting.Holds...)
 	st.posting.Entries = append(st.posting.Entries, posting.Entries...)
-	if err := st.bookFee(ctx, "chain_payment:"+st.payment.ID.String()+":completed", "chain_payment.completed", fee, lines); err != nil {
-		return err
+	if len(lines) > 0 || fee.Positive() { // another tool may have paid for what moves nothing
+		if err := st.bookFee(ctx, "chain_payment:"+st.payment.ID.String()+":completed", "chain_payment.completed", fee, lines); err != nil {
+			return err
+		}
 	}
 	if g, ok := st.object.(*gasPayment); ok {
 		explained, err := g.net(ctx, st.t, st.payment)

@@ -22,7 +22,7 @@ const multisigColumns = `a.id, a.change_id, a.requested_by, a.network, a.kind, a
     (SELECT p.id FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id) AS payment_id, coalesce(a.checked_block, 0) AS checked_block, a.checked_at,
     a.created_at, a.updated_at, a.version,
     (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('n', o.n, 'address', o.address, 'user_id', o.user_id, 'weight', o.weight, 'label', o.label, 'held', o.held)) ORDER BY o.n)
-        FROM multisig_owners o WHERE o.account_id = a.id) AS owners,
+        FROM multisig_owners o WHERE o.account_id = a.id AND o.standing = 'agreed') AS owners,
     (SELECT coalesce(jsonb_agg(jsonb_build_object('above', r.above::text, 'approvals', r.approvals) ORDER BY r.above), '[]')
         FROM multisig_rules r WHERE r.account_id = a.id AND r.version = a.policy_version) AS rules`
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 
 	"github.com/google/uuid"
@@ -78,7 +79,12 @@ func (o *proposalPayment) waitsFor(ctx context.Context) (string, error) {
 
 // spend books a final execution, and ends the proposal with the payload that was executed. Others can't be any more.
 func (o *proposalPayment) spend(ctx context.Context, t unitTx, paid exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
-	posting, lines, err := t.spendReserved(ctx, paid)
+	var posting exchange.Posting
+	var lines []exchange.Line
+	var err error
+	if o.p.Kind.Moves() {
+		posting, lines, err = t.spendReserved(ctx, paid)
+	}
 	if err != nil {
 		return posting, lines, err
 	}
@@ -105,7 +111,10 @@ func (o *proposalPayment) spend(ctx context.Context, t unitTx, paid exchange.Cha
 		}
 	}
 	o.p.TxHash, o.p.CompletedAt = paid.TxID, o.now
-	return posting, lines, o.move(ctx, exchange.ProposalExecuted, detail)
+	if err := o.move(ctx, exchange.ProposalExecuted, detail); err != nil || o.p.Kind != exchange.ProposeOwners {
+		return posting, lines, err
+	}
+	return posting, lines, o.agree(ctx)
 }
 
 const adoptedOf = `SELECT true FROM chain_attempts WHERE payment_id = $1 AND tx_id = $2 AND adopted`
@@ -179,7 +188,7 @@ func (s *Store) ExecutionForSigning(ctx context.Context, paymentID uuid.UUID) (e
 	if err != nil {
 		return out, err
 	}
-	out.Payment = p
+	out.Payment, out.Proposal = p, prop
 	if out.Payload, err = s.Payload(ctx, prop.PayloadID); err != nil {
 		return out, err
 	}
@@ -223,6 +232,10 @@ func (s *Store) AdoptExecution(ctx context.Context, payload uuid.UUID, txID stri
 		if err := w.unsent(ctx); err != nil {
 			return err
 		}
+		if !w.p.Kind.Moves() {
+			adopted, err = w.adoptUnmoved(ctx, y, p, exchange.ChainDeposit{Network: p.Network, TxID: txID, Block: block, BlockID: blockID}, evidence)
+			return err
+		}
 		d, found, err := readFound[exchange.ChainDeposit](ctx, w, executionFound, p.Network, txID, p.WalletID, p.ToAddress, p.Amount.Asset(), p.Amount.Decimal())
 		if err != nil {
 			return err
@@ -234,6 +247,19 @@ func (s *Store) AdoptExecution(ctx context.Context, payload uuid.UUID, txID stri
 		return err
 	})
 	return adopted, err
+}
+
+// adoptUnmoved makes the transaction of another tool the payment's own, which moves nothing that the watch could see. The chain's answer about the
+// payload, and for other owners who they are now, is the proof; the watch must have read that block.
+func (w *proposalWork) adoptUnmoved(ctx context.Context, y exchange.MultisigPayload, p exchange.ChainPayment, d exchange.ChainDeposit, evidence string) (exchange.ChainPayment, error) {
+	c, _, err := w.depositCursor(ctx, p.Network)
+	if err == nil && c.Final.Number < d.Block {
+		err = exchange.Errorf(exchange.CodeUnavailable, "The deposit watch has not read block %d, in which transaction %s is.", d.Block, d.TxID)
+	}
+	if err != nil {
+		return p, err
+	}
+	return w.adoptFound(ctx, y.ID, p, d, evidence)
 }
 
 const findPayload = `UPDATE multisig_payloads SET found_tx = $2, found_index = $3, updated_at = $4 WHERE id = $1 AND status = 'open'`
@@ -254,7 +280,8 @@ func (w *proposalWork) adoptFound(ctx context.Context, payload uuid.UUID, p exch
 	if !executed {
 		return p, exchange.Errorf(exchange.CodeStateConflict, "The payload has ended, so no transaction can have executed it.")
 	}
-	if err := w.One(ctx, findPayload, payload, d.TxID, int64(d.Index), w.now); err != nil {
+	index := sql.NullInt64{Int64: int64(d.Index), Valid: w.p.Kind.Moves()}
+	if err := w.One(ctx, findPayload, payload, d.TxID, index, w.now); err != nil {
 		return p, err
 	}
 	return w.takeOver(ctx, &proposalPayment{w}, p, d, evidence, flow)

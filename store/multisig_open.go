@@ -314,6 +314,13 @@ func (s *Store) CheckedMultisig(ctx context.Context, account uuid.UUID, q exchan
 		next.CheckedBlock, next.CheckedAt, next.Status = q.Block, t.s.now(), exchange.MultisigActive
 		if next.StatusDetail = a.Difference(q); next.StatusDetail != "" {
 			next.Status = exchange.MultisigDiffers
+			ours, err := t.changedByUs(ctx, a, q)
+			if err == nil && ours {
+				err = exchange.Errorf(exchange.CodeUnavailable, "The owners are those of a change that was approved and signed; its execution is not recorded yet.")
+			}
+			if err != nil {
+				return a, err
+			}
 		}
 		return t.saveMultisig(ctx, watching, a, next)
 	})

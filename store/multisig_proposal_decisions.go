@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -15,7 +16,7 @@ func (t unitTx) decidableProposal(p exchange.Proposal, action exchange.ApprovalA
 		object: exchange.ApproveProposal, id: p.ID, requester: p.ProposerID, amount: p.Amount, digest: p.Digest, intent: p.Intent(),
 		involved: func(ctx context.Context, officer uuid.UUID) error {
 			if p.ProposerID == officer {
-				return exchange.Errorf(exchange.CodeForbidden, "The proposer of a payment can't decide about it.")
+				return exchange.Errorf(exchange.CodeForbidden, "The proposer can't decide about a proposal.")
 			}
 			if action == exchange.Approve || !released {
 				return nil
@@ -27,6 +28,12 @@ func (t unitTx) decidableProposal(p exchange.Proposal, action exchange.ApprovalA
 			return err
 		},
 		open: func() error {
+			if p.Kind == exchange.ProposeCancel && !p.Status.Signable() {
+				return exchange.Errorf(exchange.CodeStateConflict, "A proposal that makes another one impossible needs no officers; its owners sign it.")
+			}
+			if action == exchange.Approve && !p.SignableAt.IsZero() {
+				return exchange.Errorf(exchange.CodeStateConflict, "Enough officers approved the change of the owners; it rests until %s.", p.SignableAt.UTC().Format(time.RFC3339))
+			}
 			if p.Ending != "" || action == exchange.Approve && released || p.Status != exchange.ProposalApproving && (action == exchange.Approve || !p.Status.Signable()) {
 				return exchange.Errorf(exchange.CodeStateConflict, "The proposal is %s and waits for no such decision.", p.Status)
 			}
@@ -79,7 +86,7 @@ func (s *Store) DecideProposal(ctx context.Context, id uuid.UUID, action exchang
 }
 
 const pendingProposals = `SELECT ` + proposalColumns + ` FROM ` + fromProposals + `
-WHERE s.status = 'approving' AND s.proposer_id <> $1 AND NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'proposal' AND p.object_id = s.id)
+WHERE s.status = 'approving' AND s.kind <> 'cancel' AND s.proposer_id <> $1 AND NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'proposal' AND p.object_id = s.id)
     AND NOT EXISTS (SELECT FROM approvals a WHERE a.object_type = 'multisig_proposal' AND a.object_id = s.id AND a.officer_id = $1)
 ORDER BY s.created_at, s.id LIMIT $2`
 
@@ -89,7 +96,7 @@ func (s *Store) PendingProposals(ctx context.Context, officer uuid.UUID) ([]exch
 }
 
 const pendingPayloads = `SELECT ` + payloadColumns + ` FROM multisig_payloads y JOIN multisig_proposals s ON s.id = y.proposal_id
-    JOIN multisig_owners o ON o.account_id = y.wallet_id AND o.user_id = $1 AND o.held
+    JOIN multisig_owners o ON o.account_id = y.wallet_id AND o.user_id = $1 AND o.held AND o.standing = 'agreed'
 WHERE y.status = 'open' AND s.status IN ('signing', 'ready') AND s.ending IS NULL AND (y.network <> 'solana' OR o.address = ANY (y.signers))
     AND NOT EXISTS (SELECT FROM approvals a WHERE a.object_type = 'multisig_payload' AND a.object_id = y.id AND a.officer_id = $1)
 ORDER BY y.created_at, y.id LIMIT $2`
@@ -100,7 +107,7 @@ func (s *Store) PendingPayloads(ctx context.Context, officer uuid.UUID) ([]excha
 	return payloads(rows), err
 }
 
-const readOwnerOfUser = `SELECT n, coalesce(address, '') AS address, user_id, weight, label, held FROM multisig_owners WHERE account_id = $1 AND user_id = $2 AND held`
+const readOwnerOfUser = `SELECT n, coalesce(address, '') AS address, user_id, weight, label, held FROM multisig_owners WHERE account_id = $1 AND user_id = $2 AND held AND standing = 'agreed'`
 
 // decidablePayload is a payload as the officers confirm it whose keys our key store has. Whoever proposed the payment may be one of them: it is a
 // key that signs, and no approval.

@@ -10,13 +10,13 @@ import (
 
 const insertProposal = `
 INSERT INTO multisig_proposals (id, intent_id, kind, proposer_id, merchant_id, wallet_id, network, asset, amount, destination, to_wallet_id, reference, value, rate, policy_version,
-    policy_needed, digest, status, status_detail, hold_id, created_at, expires_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $21)`
+    policy_needed, digest, status, status_detail, hold_id, created_at, expires_at, change, supersedes, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, nullif($23, '')::jsonb, $24, $21)`
 
 const countOpenProposals = `SELECT count(*) FROM multisig_proposals
 WHERE wallet_id = $1 AND status NOT IN ('executed', 'rejected', 'cancelled', 'expired', 'superseded', 'failed')`
 
-// OpenProposal carries out an intent to propose a payment from a wallet of several owners: it stores the proposal, holds its amount, and counts its
+// OpenProposal carries out an intent to propose something for a wallet of several owners: it stores the proposal, holds the amount of a payment, and counts its
 // value against the proposer's limits. A repeated call returns the existing proposal. CodeInvalid names the wrong field, CodeLimitReached a
 // limit, CodeInsufficientFunds a wallet with too little available, CodeStateConflict one whose owners on the chain are not those that were
 // agreed. The errors of useIntent come before all others.
@@ -36,7 +36,8 @@ func (s *Store) OpenProposal(ctx context.Context, a exchange.Asked) (exchange.Pr
 			return old, none, err
 		}
 		w := &proposalWork{unitTx: t, by: asked.By, now: t.s.now(), p: exchange.Proposal{
-			ID: r.ID, IntentID: asked.ID, Kind: exchange.ProposePayment, ProposerID: asked.By.UserID, WalletID: r.WalletID, Amount: r.Amount, Destination: r.Destination, Reference: r.Reference,
+			ID: r.ID, IntentID: asked.ID, Kind: r.Is(), ProposerID: asked.By.UserID, WalletID: r.WalletID, Amount: r.Amount, Destination: r.Destination, Reference: r.Reference,
+			Change: r.Change.Encode(), Supersedes: r.Supersedes,
 		}}
 		err = w.open(ctx, r)
 		return w.p, w.post, err
@@ -60,6 +61,9 @@ func (w *proposalWork) open(ctx context.Context, r exchange.ProposalRequest) err
 	}
 	p := &w.p
 	p.MerchantID, p.Network, p.Address, p.Threshold = account.MerchantID, account.Network, account.Address, account.Threshold
+	if !p.Kind.Moves() {
+		return w.openUnmoved(ctx, r, account, asker)
+	}
 	if err := w.destination(ctx, asker); err != nil {
 		return err
 	}
@@ -67,8 +71,7 @@ func (w *proposalWork) open(ctx context.Context, r exchange.ProposalRequest) err
 		return err
 	}
 	p.PolicyVersion, p.PolicyNeeded = account.Policy.Version, account.Policy.Needed(p.Value)
-	p.Digest, p.Status, p.StatusDetail = p.Intent(), exchange.ProposalProposed, exchange.WaitNothing
-	p.CreatedAt, p.ExpiresAt = w.now, w.now.Add(exchange.ProposalLife)
+	w.begin()
 	if err := w.within(ctx, asker); err != nil {
 		return err
 	}
@@ -141,13 +144,17 @@ func (w *proposalWork) within(ctx context.Context, asker exchange.User) error {
 			return err
 		}
 	}
+	if !p.Kind.Moves() {
+		return nil
+	}
 	return w.useLimit(ctx, limitUse{userID: asker.ID, role: asker.Role, objectType: "multisig_proposal", objectID: p.ID, value: p.Value})
 }
 
 func (w *proposalWork) insert(ctx context.Context) error {
 	p := w.p
 	err := w.One(ctx, insertProposal, p.ID, p.IntentID, p.Kind, p.ProposerID, nullID(p.MerchantID), p.WalletID, p.Network, p.Amount.Asset(), p.Amount.Decimal(), p.Destination,
-		nullID(p.ToWalletID), p.Reference, p.Value.Decimal(), p.Rate, p.PolicyVersion, p.PolicyNeeded, p.Digest, p.Status, p.StatusDetail, p.HoldID, p.CreatedAt, p.ExpiresAt)
+		nullID(p.ToWalletID), p.Reference, p.Value.Decimal(), p.Rate, p.PolicyVersion, p.PolicyNeeded, p.Digest, p.Status, p.StatusDetail, nullID(p.HoldID), p.CreatedAt, p.ExpiresAt, p.Change,
+		nullID(p.Supersedes))
 	if err != nil {
 		return err
 	}

@@ -34,8 +34,14 @@ func (w *proposalWork) advance(ctx context.Context) (exchange.ProposalStanding, 
 	if err == nil && w.p.Status == exchange.ProposalProposed {
 		err = w.move(ctx, exchange.ProposalApproving, exchange.WaitApproval)
 	}
-	if err == nil && w.p.Status == exchange.ProposalApproving {
+	if err == nil && w.p.Status == exchange.ProposalApproving && w.p.Kind.Moves() {
 		return w.approve(ctx)
+	}
+	if err == nil && w.p.Status == exchange.ProposalApproving {
+		return w.approveUnmoved(ctx)
+	}
+	if err == nil && !w.p.Kind.Moves() && !w.p.Over() {
+		return w.standing(ctx)
 	}
 	if err != nil || w.p.Over() {
 		return exchange.ProposalStanding{Proposal: w.p, PaymentID: w.p.PaymentID}, err
@@ -118,7 +124,13 @@ func (w *proposalWork) lapse(ctx context.Context) error {
 	if err := w.Get(ctx, &hit, proposalHit, w.p.ID); err != nil {
 		return err
 	}
+	pointless, err := w.pointless(ctx)
+	if err != nil {
+		return err
+	}
 	switch {
+	case pointless:
+		return w.want(ctx, exchange.ProposalSuperseded, exchange.DetailPointless)
 	case gone:
 		return w.want(ctx, exchange.ProposalCancelled, exchange.DetailInactive)
 	case hit:
@@ -165,7 +177,9 @@ func (w *proposalWork) end(ctx context.Context, to exchange.ProposalStatus, deta
 			return err
 		}
 	}
-	w.post.Holds = append(w.post.Holds, exchange.HoldOp{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: w.p.HoldID}})
+	if w.p.HoldID != uuid.Nil {
+		w.post.Holds = append(w.post.Holds, exchange.HoldOp{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: w.p.HoldID}})
+	}
 	if err := w.endRelease(ctx, exchange.ReleaseProposal, w.p.ID); err != nil {
 		return err
 	}

@@ -12,12 +12,13 @@ import (
 	"kivuko/store/pg"
 )
 
-// Payments from wallets of several owners. What people ask for are intents that the proposal's flow carries out (multisig_proposal_open.go,
+// What is proposed for wallets of several owners. What people ask for are intents that the proposal's flow carries out (multisig_proposal_open.go,
 // multisig_proposal_steps.go); officers decide by tokens (multisig_proposal_decisions.go). What owners sign, and their signatures, is in
 // multisig_payloads.go and multisig_signatures.go, and what becomes of it on the chain in multisig_execution.go.
 
 const proposalColumns = `s.id, s.intent_id, s.kind, s.proposer_id, s.merchant_id, s.wallet_id, s.network, w.address, s.amount||' '||s.asset AS amount, s.destination, s.to_wallet_id,
-    s.reference, s.value||' KES' AS value, s.rate, s.policy_version, s.policy_needed, m.threshold, s.digest, s.status, s.status_detail, coalesce(s.ending, '') AS ending, s.ending_detail,
+    s.reference, s.value||' KES' AS value, s.rate, s.policy_version, s.policy_needed, proposal_quorum(s) AS threshold,
+    coalesce(s.change::text, '') AS change, coalesce(owners_after(s)::text, '') AS after, s.supersedes, s.signable_at, s.digest, s.status, s.status_detail, coalesce(s.ending, '') AS ending, s.ending_detail,
     s.hold_id, s.payload_id, (SELECT p.id FROM chain_payments p WHERE p.purpose = 'proposal' AND p.object_id = s.id) AS payment_id, s.executed_by, s.tx_hash, s.created_at, s.expires_at,
     s.updated_at, s.completed_at, s.version`
 
@@ -68,6 +69,10 @@ const readProposalReleases = `
 SELECT DISTINCT ON (r.object_id) r.object_id AS id, r.officers AS needed, release_approvals(r) AS approvals
 FROM releases r WHERE r.purpose = 'proposal' AND r.object_id = ANY ($1::uuid[]) ORDER BY r.object_id, r.opened_at DESC, r.id DESC`
 
+// A change of the owners has no release: it moves nothing.
+const readOwnersApprovals = `
+SELECT s.id, owners_needed(s) AS needed, (SELECT count(*) FROM owners_voices(s)) AS approvals FROM multisig_proposals s WHERE s.kind = 'owners' AND s.id = ANY ($1::uuid[])`
+
 // ProposalFacts is what officers and owners did for a proposal.
 type ProposalFacts struct {
 	Needed    int                  // officers, as the rule of all that leaves and the wallet's policy were judged last
@@ -94,15 +99,17 @@ func (s *Store) FactsOfProposals(ctx context.Context, all []exchange.Proposal) (
 		ids[i] = p.ID
 		facts[p.ID] = ProposalFacts{}
 	}
-	releases, err := readAll[struct {
-		ID                uuid.UUID
-		Needed, Approvals int
-	}](ctx, s.db, "release", readProposalReleases, pq.Array(ids))
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range releases {
-		facts[r.ID] = ProposalFacts{Needed: r.Needed, Counting: r.Approvals}
+	for _, query := range []string{readProposalReleases, readOwnersApprovals} {
+		counted, err := readAll[struct {
+			ID                uuid.UUID
+			Needed, Approvals int
+		}](ctx, s.db, "release", query, pq.Array(ids))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range counted {
+			facts[r.ID] = ProposalFacts{Needed: r.Needed, Counting: r.Approvals}
+		}
 	}
 	decisions, err := readAll[exchange.Approval](ctx, s.db, "approval", readProposalDecisions, pq.Array(ids))
 	if err != nil {
@@ -138,11 +145,15 @@ func (s *Store) addPayloads(ctx context.Context, ids []uuid.UUID, facts map[uuid
 }
 
 func proposalSnapshot(p exchange.Proposal) map[string]any {
-	return map[string]any{
+	shot := map[string]any{
 		"id": p.ID, "kind": p.Kind, "wallet_id": p.WalletID, "network": p.Network, "asset": p.Amount.Asset(), "amount": p.Amount.String(), "destination": p.Destination,
 		"value": p.Value.String(), "policy_version": p.PolicyVersion, "digest": p.Digest, "status": p.Status, "status_detail": p.StatusDetail, "ending": p.Ending,
-		"tx_hash": p.TxHash, "expires_at": p.ExpiresAt, "version": p.Version,
+		"tx_hash": p.TxHash, "expires_at": p.ExpiresAt, "version": p.Version, "supersedes": nullID(p.Supersedes),
 	}
+	if !p.SignableAt.IsZero() {
+		shot["signable_at"] = p.SignableAt
+	}
+	return shot
 }
 
 // proposalWork is one change of a proposal within its transaction: the row before, the row as it becomes, and who asked.
@@ -181,7 +192,7 @@ func (t unitTx) startProposal(ctx context.Context, id uuid.UUID) (*proposalWork,
 
 const updateProposal = `
 UPDATE multisig_proposals SET status = $4, status_detail = $5, ending = nullif($6, ''), ending_detail = $7, payload_id = $8, executed_by = $9, tx_hash = $10, completed_at = $11,
-    updated_at = $12, version = version + 1
+    updated_at = $12, signable_at = $13, version = version + 1
 WHERE id = $1 AND version = $2 AND status = $3`
 
 // move stores the proposal in a status, which may be the one that it has. What stays as it was is not stored.
@@ -201,7 +212,7 @@ func (w *proposalWork) move(ctx context.Context, to exchange.ProposalStatus, det
 	}
 	p := w.p
 	n, err := w.Exec(ctx, updateProposal, p.ID, w.before.Version, w.before.Status, p.Status, p.StatusDetail, p.Ending, p.EndingDetail, nullID(p.PayloadID), nullID(p.ExecutedBy),
-		p.TxHash, sql.NullTime{Time: p.CompletedAt, Valid: !p.CompletedAt.IsZero()}, w.now)
+		p.TxHash, sql.NullTime{Time: p.CompletedAt, Valid: !p.CompletedAt.IsZero()}, w.now, nullTime(p.SignableAt))
 	if err == nil && n == 0 {
 		err = pg.ErrChangedMeanwhile
 	}

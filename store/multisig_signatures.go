@@ -14,7 +14,7 @@ import (
 const signatureColumns = `g.payload_id, g.owner, g.signature, g.held, g.user_id, g.approval_id, g.intent_id, o.weight, g.at`
 
 const (
-	fromSignatures   = ` FROM multisig_signatures g JOIN multisig_payloads y ON y.id = g.payload_id JOIN multisig_owners o ON o.account_id = y.wallet_id AND o.address = g.owner `
+	fromSignatures   = ` FROM multisig_signatures g JOIN multisig_payloads y ON y.id = g.payload_id JOIN multisig_owners o ON o.account_id = y.wallet_id AND o.address = g.owner AND o.standing = 'agreed' `
 	readSignatures   = `SELECT ` + signatureColumns + fromSignatures + `WHERE g.payload_id = $1 ORDER BY g.owner`
 	readSignaturesOf = `SELECT ` + signatureColumns + fromSignatures + `WHERE y.proposal_id = ANY ($1::uuid[]) ORDER BY g.payload_id, g.owner`
 	readSignature    = `SELECT ` + signatureColumns + fromSignatures + `WHERE g.payload_id = $1 AND g.owner = $2`
@@ -29,7 +29,7 @@ const readKeyConfirmation = `
 SELECT a.id AS approval, a.officer_id AS user_id FROM approvals a
 WHERE a.object_type = 'multisig_payload' AND a.object_id = $1 AND a.officer_id = $2 AND a.action = 'approve' AND a.digest = $3`
 
-const readOwnerAt = `SELECT n, coalesce(address, '') AS address, user_id, weight, label, held FROM multisig_owners WHERE account_id = $1 AND address = $2`
+const readOwnerAt = `SELECT n, coalesce(address, '') AS address, user_id, weight, label, held FROM multisig_owners WHERE account_id = $1 AND address = $2 AND standing = 'agreed'`
 
 // OwnerKeyForSigning reads what the signer needs to sign a payload with the key of an owner, who confirmed it: the payment that the payload must
 // make, and the sealed key. CodeForbidden when the officer did not confirm exactly this payload, when the key is not in our key store, and when the
@@ -43,7 +43,7 @@ func (s *Store) OwnerKeyForSigning(ctx context.Context, payload uuid.UUID, owner
 		if err != nil {
 			return err
 		}
-		out.Payload = y
+		out.Payload, out.Proposal = y, p
 		if out.Owner, err = readOne[exchange.MultisigOwner](ctx, t, "owner of an account", readOwnerAt, y.WalletID, owner); err != nil {
 			return err
 		}

@@ -104,7 +104,8 @@ fx_quotes                   riu   ru     r     r      r       -         -
 wallets                     ru    rl     rl    ril    riu     -         -
 wallet_keys                 r     -      -     -      ri      -         -
 multisig_accounts           ri    ru     r     ru     rl      -         -
-multisig_owners             ri    r      r     r      ru      -         -
+multisig_owners             ri    ri     r     ru     ru      -         -
+multisig_policy             r     r      r     r      r       -         -
 multisig_owner_keys         -     -      -     -      ri      -         -
 multisig_rules              ri    r      r     r      r       -         -
 multisig_moves              r     r      r     ri     r       -         -
@@ -195,9 +196,9 @@ var updatable = map[string]string{
 	"otc_destinations":   "confirmed_at, confirmed_by, removed_at, removed_by, status, updated_at, version",
 	"fee_sweeps":         "completed_at, status, status_detail, tx_hash, updated_at, version",
 	"fee_sweep_rules":    "change_id, is_active, least, threshold, updated_at, version",
-	"multisig_accounts":  "address, checked_at, checked_block, control_threshold, status, status_detail, updated_at, version",
-	"multisig_owners":    "address",
-	"multisig_proposals": "completed_at, ending, ending_detail, executed_by, payload_id, status, status_detail, tx_hash, updated_at, version",
+	"multisig_accounts":  "address, checked_at, checked_block, control_threshold, status, status_detail, threshold, updated_at, version",
+	"multisig_owners":    "address, gone_by, label, standing, weight",
+	"multisig_proposals": "completed_at, ending, ending_detail, executed_by, payload_id, signable_at, status, status_detail, tx_hash, updated_at, version",
 	"multisig_payloads":  "evidence, found_index, found_tx, status, updated_at",
 	"webhook_keys":       "expires_at",
 	"webhook_relay":      "cursor",

@@ -11,7 +11,7 @@ import (
 	"kivuko/exchange"
 )
 
-// MultisigProposal is the flow of a payment from a wallet of several owners: officers approve it, owners sign what the chain will do, and
+// MultisigProposal is the flow of what is proposed for a wallet of several owners, a payment or other owners: officers approve it, owners sign what the chain will do, and
 // an officer has their signatures sent. Signatures are authority, and anyone who has enough of them can send them. So the chain is looked
 // at as long as something is signed, and a proposal ends only when the chain proves that nothing of it can be executed.
 func MultisigProposal(ctx workflow.Context, in ProposalInput) (ProposalResult, error) {
@@ -130,14 +130,24 @@ func (f *proposal) wait(ctx workflow.Context, pause time.Duration, summary strin
 // awaitOfficers waits for decisions. A recipient who rests is asked about again.
 func (f *proposal) awaitOfficers(ctx workflow.Context) {
 	pause := exchange.ProposalLife
-	if f.row.Detail == exchange.WaitRest {
+	summary := "Wait for the officers' decisions"
+	switch f.row.Detail {
+	case exchange.WaitRest:
 		pause = proposalPause
+	case exchange.WaitPause: // any officer may still reject it
+		pause, summary = max(f.row.SignableAt.Sub(workflow.Now(ctx))+dueMargin, dueMargin), "Wait until a change of the owners has rested"
 	}
-	f.wait(ctx, pause, "Wait for the officers' decisions")
+	f.wait(ctx, pause, summary)
 }
 
 // prepare has what owners sign prepared, for each choice of owners where the network wants their names. Only an accepted recipient is paid.
 func (f *proposal) prepare(ctx workflow.Context) {
+	if f.row.Kind == exchange.ProposeOwners {
+		if err := do(ctx, signer(f.row.Network), "Make the keys of new owners", multisigKeys.MakeComingKeys, f.named()); err != nil {
+			f.attention(ctx, ReasonStepFailed, err)
+			return
+		}
+	}
 	cleared, err := step(ctx, signer(f.row.Network), "Screen the recipient", multisigSigning.ClearRecipient, activities.SignInput{PaymentID: f.row.PaymentID})
 	switch {
 	case err != nil:
@@ -334,10 +344,22 @@ func (f *proposal) deliver(ctx workflow.Context) {
 func (f *proposal) carry(ctx workflow.Context) (CryptoPayoutResult, error) {
 	in := CryptoPayoutInput{PaymentID: f.row.PaymentID, ProposalID: f.proposalID, Network: f.row.Network, Watched: true}
 	c := child{
-		summary: "Pay " + f.row.Amount.String() + " " + string(f.row.Amount.Asset()), priority: fairness(priorityOrder, f.row.MerchantID),
+		summary: f.does(), priority: fairness(priorityOrder, f.row.MerchantID),
 		shown: attributes(StagePayout, WaitsForChain, AttrNetwork.ValueSet(string(f.row.Network)), AttrAsset.ValueSet(string(f.row.Amount.Asset()))), resumed: &f.resumed,
 	}
 	return carry(ctx, in, c, f.until)
+}
+
+// does says what the proposal does.
+func (f *proposal) does() string {
+	switch f.row.Kind {
+	case exchange.ProposeOwners:
+		return "Change the owners of a wallet"
+	case exchange.ProposeCancel:
+		return "Make another proposal impossible"
+	case exchange.ProposePayment:
+	}
+	return "Pay " + f.row.Amount.String() + " " + string(f.row.Amount.Asset())
 }
 
 // attention shows that a step fails, and waits for an operator's retry, until the row changes, or for a time: then the step is tried again by

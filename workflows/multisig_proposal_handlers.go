@@ -207,7 +207,10 @@ func (f *proposal) stateCard() card {
 	if p.MerchantID != uuid.Nil {
 		c.add("Merchant", p.MerchantID.String())
 	}
-	c.add("Pays", p.Amount.String()+" "+string(p.Amount.Asset()))
+	c.add("Does", f.does())
+	if p.Detail == exchange.WaitPause {
+		c.add("Rests until", moment(p.SignableAt))
+	}
 	c.add("Is to end as", string(p.Ending))
 	if f.waitsFor() == WaitsForOfficer && f.stage() == StageApproval {
 		c.add("To decide", "an officer gets a token from POST /approvals/tokens and sends it with the signal "+

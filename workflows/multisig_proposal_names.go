@@ -38,7 +38,11 @@ type PayloadConfirmation struct {
 
 // ProposalAttributes are the search attributes with which the API starts the flow of a payment from an account of several owners.
 func ProposalAttributes(r exchange.ProposalRequest, account exchange.MultisigAccount) temporal.SearchAttributes {
-	return proposalAttributes(account.Network, r.Amount.Asset(), account.MerchantID)
+	asset := r.Amount.Asset()
+	if !r.Is().Moves() {
+		asset = account.Network.NativeCoin()
+	}
+	return proposalAttributes(account.Network, asset, account.MerchantID)
 }
 
 func proposalAttributes(n exchange.Network, asset money.Asset, merchant uuid.UUID) temporal.SearchAttributes {
@@ -51,5 +55,12 @@ func proposalAttributes(n exchange.Network, asset money.Asset, merchant uuid.UUI
 
 // ProposalSummary is the summary of the flow in the Web UI.
 func ProposalSummary(r exchange.ProposalRequest, account exchange.MultisigAccount) string {
+	switch r.Is() {
+	case exchange.ProposeOwners:
+		return "Change the owners of a wallet on " + string(account.Network)
+	case exchange.ProposeCancel:
+		return "Make another proposal of a wallet on " + string(account.Network) + " impossible"
+	case exchange.ProposePayment:
+	}
 	return "Pay " + r.Amount.String() + " " + string(r.Amount.Asset()) + " from a wallet of several owners on " + string(account.Network)
 }

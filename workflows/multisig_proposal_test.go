@@ -125,7 +125,7 @@ func (n *ownersNetwork) PrepareJoint(_ context.Context, d chain.JointDraft) (cha
 	}
 	n.prepared++
 	n.expired = false
-	digest := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", d.Account, d.Transfer.Amount, n.prepared))
+	digest := sha256.Sum256(fmt.Appendf(nil, "%s %v %d", d.Account, d.Transfer, n.prepared))
 	return chain.Joint{
 		JointDraft: d, Digest: digest[:], Body: digest[:], ID: fmt.Sprintf("%x", digest), ExpiresAt: n.w.env.Now().Add(20 * time.Hour), RefBlock: "b", Block: n.head().Final,
 		FeeLimit: money.Must(money.TRX, "30"),

@@ -141,7 +141,7 @@ func payloads() map[string]any {
 				ProposalID: id(34), Status: exchange.ProposalReady, Detail: exchange.WaitExecution, Ending: exchange.ProposalCancelled, PaymentID: id(6), Executes: true,
 				Approvals: 1, Required: 2, Expires: at, Version: 4,
 			},
-			Network: exchange.Solana, Amount: money.Must(money.USDT, "100"), WalletID: id(10), MerchantID: id(11), Choices: [][]string{{"A", "B"}},
+			Kind: exchange.ProposePayment, Network: exchange.Solana, Amount: money.Must(money.USDT, "100"), WalletID: id(10), MerchantID: id(11), Choices: [][]string{{"A", "B"}},
 		},
 		"open_multisig_input":       &workflows.OpenMultisigInput{},
 		"open_multisig_result":      &workflows.OpenMultisigResult{Status: exchange.MultisigRefused, Detail: "the threshold is 1, not 2"},

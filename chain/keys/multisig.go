@@ -51,7 +51,7 @@ func (s *PaymentSigner) SignPayload(ctx context.Context, payloadID uuid.UUID, ow
 	if err != nil {
 		return none, err
 	}
-	o.joint, err = s.jointOf(ctx, o, in.Payload)
+	o.joint, err = s.jointOf(ctx, o, in.Proposal, in.Payload)
 	if err != nil {
 		return none, err
 	}
@@ -103,6 +103,7 @@ func sealedOf(k exchange.SealedKey) Sealed {
 type joint struct {
 	chain.Joint
 	client     chain.Multisig
+	proposal   exchange.Proposal
 	account    exchange.MultisigAccount
 	signatures []chain.OwnerSignature // for an execution
 }
@@ -126,7 +127,7 @@ func (j *joint) confirmed(o order, in exchange.OwnerSigning, owner string) (exch
 }
 
 // jointOf reads what the owners sign for a payment, and refuses all that is not just the approved payment.
-func (s *PaymentSigner) jointOf(ctx context.Context, o order, payload exchange.MultisigPayload) (*joint, error) {
+func (s *PaymentSigner) jointOf(ctx context.Context, o order, proposal exchange.Proposal, payload exchange.MultisigPayload) (*joint, error) {
 	p := o.payment
 	client, several := o.client.(chain.Multisig)
 	if !several || s.joint == nil || p.Purpose != exchange.ForProposal {
@@ -135,7 +136,10 @@ func (s *PaymentSigner) jointOf(ctx context.Context, o order, payload exchange.M
 	if payload.PaymentID != p.ID || payload.ProposalID != p.ObjectID || payload.WalletID != p.WalletID || payload.Network != p.Network || !payload.Open() {
 		return nil, refuse(p.ID, exchange.CodeStateConflict, "the payload %s (%s) is not one of it", payload.ID, payload.Status)
 	}
-	j := &joint{client: client}
+	if !proposal.Kind.Moves() && (proposal.ID != p.ObjectID || subtle.ConstantTimeCompare([]byte(proposal.Digest), []byte(proposal.Intent())) != 1) {
+		return nil, refuse(p.ID, exchange.CodeStateConflict, "its proposal differs from what officers approved")
+	}
+	j := &joint{client: client, proposal: proposal}
 	var err error
 	if j.Joint, err = chain.DecodeJoint(payload.Joint); err != nil {
 		return nil, err
@@ -157,7 +161,10 @@ func (s *PaymentSigner) jointOf(ctx context.Context, o order, payload exchange.M
 
 // differs says in what way a joint transaction is not the approved payment, or not that of its payload; empty when it is.
 func (j *joint) differs(o order, payload exchange.MultisigPayload) string {
-	p, want := o.payment, chain.Transfer{From: o.payment.FromAddress, To: o.payment.ToAddress, Amount: o.payment.Amount}
+	p := o.payment
+	if what := j.Carries(j.proposal, p); what != "" {
+		return what
+	}
 	traits, payer, nonce := o.client.Traits(), "", ""
 	if traits.Sponsored {
 		payer = p.FeePayer
@@ -175,7 +182,6 @@ func (j *joint) differs(o order, payload exchange.MultisigPayload) string {
 		ok   bool
 		what string
 	}{
-		{j.Transfer != nil && j.Owners == nil && j.Account == p.FromAddress && j.Transfer.Equal(want), "account, recipient, asset or amount"},
 		{j.FeePayer == payer && j.NonceAccount == nonce, "fee payer or nonce account"},
 		{(traits.Sequenced || traits.Sponsored) == (p.FeePayer != "" && p.FeeWalletID != uuid.Nil), "who pays for it"},
 		{j.ID == payload.JointID && subtle.ConstantTimeCompare(j.Digest, payload.Digest) == 1, "id or digest"},
@@ -253,7 +259,7 @@ func (s *PaymentSigner) execution(ctx context.Context, id uuid.UUID, states ...e
 	if err != nil {
 		return order{}, err
 	}
-	if o.joint, err = s.jointOf(ctx, o, in.Payload); err != nil {
+	if o.joint, err = s.jointOf(ctx, o, in.Proposal, in.Payload); err != nil {
 		return order{}, err
 	}
 	if err := o.joint.collect(o, in.Signatures); err != nil {
@@ -281,10 +287,23 @@ func (j *joint) collect(o order, stored []exchange.MultisigSignature) error {
 			}
 		}
 	}
-	if weight < j.account.Threshold {
-		return refuse(o.payment.ID, exchange.CodeStateConflict, "its owners signed with a weight of %d, and %d is needed", weight, j.account.Threshold)
+	if needed := j.needed(); weight < needed {
+		return refuse(o.payment.ID, exchange.CodeStateConflict, "its owners signed with a weight of %d, and %d is needed", weight, needed)
 	}
 	return nil
+}
+
+// needed is the weight of owners that it needs: the database computes the same (proposal_quorum). The chain itself would take the threshold of a
+// Safe for a change of its owners too.
+func (j *joint) needed() int {
+	a := j.account
+	switch {
+	case j.proposal.Kind != exchange.ProposeOwners:
+		return a.Threshold
+	case a.Kind == exchange.MultisigTron:
+		return max(a.ControlThreshold, a.Threshold)
+	}
+	return min(a.Threshold+1, len(a.Owners))
 }
 
 // prepareExecution builds the transaction that carries out what the owners signed.

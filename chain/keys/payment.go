@@ -324,7 +324,8 @@ func (s *PaymentSigner) approved(p exchange.ChainPayment, id uuid.UUID, states .
 	if !ok {
 		return order{}, refuse(id, exchange.CodeUnsupported, "this signer has no network %s", p.Network)
 	}
-	if p.Amount.Sign() < 0 || p.Amount.IsZero() && p.Purpose != exchange.ForMultisigOpen { // a Safe is opened without ether
+	free := p.Purpose == exchange.ForMultisigOpen || p.Purpose == exchange.ForProposal // a Safe is opened without ether; not every proposal moves something
+	if p.Amount.Sign() < 0 || p.Amount.IsZero() && !free {
 		return order{}, refuse(id, exchange.CodeInvalid, "its amount is not positive")
 	}
 	if limit, bounded := s.ceilings[p.Amount.Asset()]; bounded && p.Amount.Cmp(limit) > 0 {

@@ -25,6 +25,7 @@ func proposalRows() []row {
 		{"SignPayload/*/*", "signer-ethereum", executed(proposalConfirmed)},
 		{"SignProposal/*/*", "flows", executed(proposalConfirmed)},
 		{"ExecuteProposal/*/*", "flows", executed(proposalExecuted)},
+		{"MakeComingKeys/*/*", "signer-ethereum", always(proposalScenario{begin: ownersApproved, ends: exchange.ProposalSigning})},
 		{"CancelProposal/*/*", "flows", always(proposalScenario{begin: proposalCancelled, ends: exchange.ProposalCancelled})},
 		{"LookAtPayload/*/*", "chain-solana", always(proposalScenario{begin: proposalCancelled, ends: exchange.ProposalCancelled})},
 	}
@@ -50,6 +51,11 @@ func (b proposalScenario) judge(t *testing.T, w *harness, tr *trial) {
 	t.Helper()
 	tr.answered(t)
 	c, id := tr.committee, tr.proposal.ID
+	if b.ends == exchange.ProposalSigning { // the key of a new owner was made once
+		w.proposalIs(t, id, exchange.ProposalSigning)
+		w.cameWithOneKey(t, id)
+		return
+	}
 	if b.ends == exchange.ProposalCancelled {
 		w.proposalIs(t, id, exchange.ProposalCancelled)
 		w.freed(t, id)

@@ -131,15 +131,17 @@ FROM refunds f JOIN payment_exceptions x ON x.id = f.exception_id CROSS JOIN LAT
     WHERE e.object_type = 'refund' AND e.object_id = f.id AND a.kind = 'bank') c
 WHERE f.rail = 'bank' AND NOT (c.refunds <= 1 AND CASE f.status WHEN 'completed' THEN c.times = 1 AND c.paid = x.amount AND x.status = 'refunded' ELSE c.times = 0 END)`
 
-// Every owner that was agreed to has an address, which is that of a key of ours where we hold the key. One payment opened an account that
+// Every owner that was agreed to, first or by a change, has an address, which is that of a key of ours where we hold the key. One payment opened an account that
 // was not adopted, or none when another one's transaction did: then ours was given up.
 const shared = `
 SELECT 'account ' || a.id || ' is ' || a.status || ', has ' || c.wallets || ' wallets and ' || c.owners || ' of ' || c.agreed || ' owners, and ' || c.paid || ' payments opened it'
 FROM multisig_accounts a CROSS JOIN LATERAL (SELECT
     (SELECT count(*) FROM wallets w WHERE w.id = a.id AND w.purpose = 'multisig' AND (w.network, w.address) = (a.network, a.address)) AS wallets,
-    (SELECT count(*) FROM multisig_owners o WHERE o.account_id = a.id AND o.address IS NOT NULL
+    (SELECT count(*) FROM multisig_owners o WHERE o.account_id = a.id AND o.standing = 'agreed' AND o.address IS NOT NULL
         AND o.held = EXISTS (SELECT FROM multisig_owner_keys k WHERE (k.account_id, k.n) = (o.account_id, o.n))) AS owners,
-    (SELECT jsonb_array_length(g.change -> 'owners') FROM control_changes g WHERE g.id = a.change_id AND g.status = 'confirmed') AS agreed,
+    coalesce((SELECT jsonb_array_length(s.change -> 'owners') FROM multisig_proposals s WHERE s.wallet_id = a.id AND s.kind = 'owners' AND s.status = 'executed'
+            ORDER BY s.completed_at DESC, s.id DESC LIMIT 1),
+        (SELECT jsonb_array_length(g.change -> 'owners') FROM control_changes g WHERE g.id = a.change_id AND g.status = 'confirmed')) AS agreed,
     (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id AND p.status = 'completed' AND p.to_address = a.address) AS paid,
     (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id AND p.status = 'cancelled') AS given_up,
     (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id AND p.status NOT IN ('completed', 'cancelled')) AS alive) c

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -170,6 +171,9 @@ func PayloadOf(t testing.TB, p exchange.Proposal) exchange.MultisigPayload {
 	y := exchange.MultisigPayload{
 		ID: id, ProposalID: p.ID, Joint: []byte(`{"body": "` + id.String() + `"}`), Digest: digest[:], JointID: hex.EncodeToString(digest[:]), Block: 95, BlockID: "b-95",
 	}
+	if !p.Kind.Moves() {
+		y.Joint = jointOf(t, p)
+	}
 	switch p.Network {
 	case exchange.Tron:
 		y.ExpiresAt, y.RefBlock = time.Now().Add(time.Hour), "b-94"
@@ -178,4 +182,36 @@ func PayloadOf(t testing.TB, p exchange.Proposal) exchange.MultisigPayload {
 	case exchange.Ethereum:
 	}
 	return y
+}
+
+// jointOf says what owners sign for a proposal that moves nothing.
+func jointOf(t testing.TB, p exchange.Proposal) []byte {
+	t.Helper()
+	j := map[string]any{"account": p.Address}
+	change, err := exchange.OwnersChangeOf(p.After)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Kind == exchange.ProposeOwners {
+		owners := []map[string]any{}
+		for _, o := range change.Owners {
+			owners = append(owners, map[string]any{"address": o.Address, "weight": o.Weight})
+		}
+		said := map[string]any{"owners": owners, "threshold": change.Threshold}
+		if change.ControlThreshold > change.Threshold {
+			said["control"] = map[string]any{"owners": owners, "threshold": change.ControlThreshold}
+		}
+		j["owners"] = said
+	}
+	text, err := json.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Pause is how long a change of the owners rests from now on. The service can't change it.
+func Pause(t testing.TB, s *store.Store, seconds int) {
+	t.Helper()
+	Exec(t, s, `UPDATE multisig_policy SET pause_seconds = $1`, seconds)
 }

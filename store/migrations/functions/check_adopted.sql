@@ -22,6 +22,12 @@ BEGIN
             AND (p.network <> 'tron' OR y.joint_id = NEW.tx_id)
         WHERE p.id = NEW.payment_id AND p.network = NEW.network AND p.purpose = 'proposal' AND current_user NOT IN ('kivuko_api', 'kivuko_flows', 'kivuko_momo', 'kivuko_signer')
             AND (d.from_wallet_id, d.to_address, d.asset, d.amount) = (p.wallet_id, p.to_address, p.asset, p.amount);
+    IF NOT FOUND THEN -- what moves nothing is proven by the final chain's answer about the payload alone, in a block that the watch has read
+        PERFORM FROM chain_payments p JOIN multisig_payloads y ON y.payment_id = p.id AND y.status = 'open' AND y.found_tx = NEW.tx_id AND y.found_index IS NULL
+                AND (p.network <> 'tron' OR y.joint_id = NEW.tx_id)
+            WHERE p.id = NEW.payment_id AND p.network = NEW.network AND p.purpose = 'proposal' AND p.amount = 0
+                AND current_user NOT IN ('kivuko_api', 'kivuko_flows', 'kivuko_momo', 'kivuko_signer');
+    END IF;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'transaction % was not found on the final chain as payment %', NEW.tx_id, NEW.payment_id USING ERRCODE = 'KV002';
     END IF;

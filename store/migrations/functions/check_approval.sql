@@ -34,11 +34,11 @@ BEGIN
     END IF;
     IF NEW.object_type = 'multisig_proposal' AND NOT EXISTS (SELECT FROM multisig_proposals p JOIN users u ON u.id = NEW.officer_id
             WHERE p.id = NEW.object_id AND p.digest = NEW.digest AND p.proposer_id = NEW.requester_id AND NEW.officer_id <> p.proposer_id
-                AND (p.status = 'approving' OR p.status IN ('signing', 'ready') AND p.ending IS NULL AND NEW.action = 'reject' AND u.role = 'admin')) THEN
+                AND (p.status = 'approving' AND (NEW.action = 'reject' OR p.signable_at IS NULL) AND p.kind <> 'cancel' OR p.status IN ('signing', 'ready') AND p.ending IS NULL AND NEW.action = 'reject' AND u.role = 'admin')) THEN
         RAISE EXCEPTION 'approval % does not fit its proposal', NEW.id USING ERRCODE = 'KV004';
     END IF;
     IF NEW.object_type = 'multisig_payload' AND NOT EXISTS (SELECT FROM multisig_payloads y JOIN multisig_proposals p ON p.id = y.proposal_id
-            JOIN multisig_owners o ON o.account_id = y.wallet_id AND o.user_id = NEW.officer_id AND o.held
+            JOIN multisig_owners o ON o.account_id = y.wallet_id AND o.user_id = NEW.officer_id AND o.held AND o.standing = 'agreed'
             WHERE y.id = NEW.object_id AND y.status = 'open' AND encode(sha256(y.digest), 'hex') = NEW.digest AND NEW.action = 'approve' AND NEW.requester_id IS NULL
                 AND p.status IN ('signing', 'ready') AND p.ending IS NULL AND (y.network <> 'solana' OR o.address = ANY (y.signers))) THEN
         RAISE EXCEPTION 'approval % does not fit its payload', NEW.id USING ERRCODE = 'KV004';

@@ -1,11 +1,15 @@
 -- An account moves on when there is reason to. The flows open one when each owner has an address, and give it up when its payment is; the chain
 -- worker, which reads the final chain, alone says whether it is what was agreed. Another transaction than ours may have opened it, for the
 -- same owners; our payment is cancelled then. Every change is a step, or what a newer block says. What an account has at the block at which it
--- becomes a wallet is its opening balance.
+-- becomes a wallet is its opening balance. Its thresholds change with its owners, in the transaction that stores an executed change of them.
 CREATE OR REPLACE FUNCTION check_multisig_step() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     payment text := (SELECT p.status FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = NEW.id);
     fault   text;
+    agreed  boolean := OLD.status IN ('active', 'differs') AND NEW.status = OLD.status
+        AND NEW.checked_block = OLD.checked_block AND current_user NOT IN ('kivuko_api', 'kivuko_flows', 'kivuko_momo', 'kivuko_signer')
+        AND EXISTS (SELECT FROM multisig_proposals p WHERE p.kind = 'owners' AND p.wallet_id = NEW.id AND p.status = 'executed' AND p.applied_in = pg_current_xact_id()
+            AND (p.change ->> 'threshold')::int = NEW.threshold AND (p.change ->> 'control_threshold')::int IS NOT DISTINCT FROM NEW.control_threshold);
 BEGIN
     IF OLD.status = 'preparing' AND NEW.status = 'opening' THEN
         NEW.watched_from := watched_block(NEW.network);
@@ -18,10 +22,11 @@ BEGIN
         WHEN fault IS NOT NULL THEN fault
         WHEN NEW.checked_block IS DISTINCT FROM OLD.checked_block AND NEW.status NOT IN ('active', 'differs') THEN 'is judged by a block and does not become a wallet'
         WHEN NEW.checked_block IS DISTINCT FROM OLD.checked_block AND NOT block_reached(NEW.network, NEW.checked_block) THEN 'is judged by a block that can not exist yet'
-        WHEN OLD.status = NEW.status AND NOT coalesce(NEW.checked_block > OLD.checked_block, false) THEN 'changes without a reason'
-        WHEN NEW.status IN ('active', 'differs') AND NOT coalesce(NEW.checked_block > coalesce(OLD.checked_block, 0), false) THEN 'is judged by no newer block'
+        WHEN NEW.threshold <> OLD.threshold AND NOT agreed THEN 'gets another quorum'
+        WHEN OLD.status = NEW.status AND NOT agreed AND NOT coalesce(NEW.checked_block > OLD.checked_block, false) THEN 'changes without a reason'
+        WHEN NEW.status IN ('active', 'differs') AND NOT agreed AND NOT coalesce(NEW.checked_block > coalesce(OLD.checked_block, 0), false) THEN 'is judged by no newer block'
         WHEN NEW.address IS DISTINCT FROM OLD.address AND NEW.status <> 'opening' THEN 'gets an address without being opened'
-        WHEN NEW.control_threshold IS DISTINCT FROM OLD.control_threshold AND NOT (OLD.status = 'preparing' AND NEW.status = 'active') THEN 'gets another quorum'
+        WHEN NEW.control_threshold IS DISTINCT FROM OLD.control_threshold AND NOT agreed AND NOT (OLD.control_threshold IS NULL AND OLD.status = 'preparing' AND NEW.status = 'active') THEN 'gets another quorum'
         WHEN NEW.status = 'opening' AND (NEW.adopted OR EXISTS (SELECT FROM multisig_owners o WHERE o.account_id = NEW.id AND o.address IS NULL)) THEN 'can not be opened'
         WHEN OLD.status = 'preparing' AND NEW.status = 'active' AND (NOT NEW.adopted OR NEW.kind = 'tron' AND NEW.control_threshold IS NULL) THEN 'was not adopted'
         WHEN OLD.status = 'opening' AND NEW.status = 'active' AND NOT coalesce(payment IN ('completed', 'cancelled'), false) THEN 'was not opened'

@@ -6,7 +6,7 @@ DECLARE
     agreed  jsonb := (SELECT c.change FROM multisig_accounts a JOIN control_changes c ON c.id = a.change_id WHERE a.id = account);
 BEGIN
     IF (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('n', o.n, 'address', CASE WHEN NOT o.held THEN o.address END, 'user_id', o.user_id, 'weight', o.weight,
-                'label', o.label, 'held', o.held)) ORDER BY o.n) FROM multisig_owners o WHERE o.account_id = account) IS DISTINCT FROM agreed -> 'owners'
+                'label', o.label, 'held', o.held)) ORDER BY o.n) FROM multisig_owners o WHERE o.account_id = account AND o.brought_by IS NULL) IS DISTINCT FROM agreed -> 'owners'
         OR EXISTS (SELECT r.version, r.above::numeric, r.approvals FROM multisig_rules r WHERE r.account_id = account
             EXCEPT SELECT 1, (w ->> 'above')::numeric, (w ->> 'approvals')::int FROM jsonb_array_elements(agreed -> 'policy' -> 'value_rules') w)
         OR (SELECT count(*) FROM multisig_rules r WHERE r.account_id = account) <> jsonb_array_length(agreed -> 'policy' -> 'value_rules') THEN

@@ -12,7 +12,7 @@ BEGIN
     SELECT * INTO p FROM multisig_proposals WHERE id = y.proposal_id FOR NO KEY UPDATE;
     PERFORM FROM multisig_accounts WHERE id = y.wallet_id FOR SHARE;
     SELECT * INTO y FROM multisig_payloads WHERE id = NEW.payload_id;
-    SELECT * INTO o FROM multisig_owners WHERE account_id = y.wallet_id AND address = NEW.owner;
+    SELECT * INTO o FROM multisig_owners WHERE account_id = y.wallet_id AND address = NEW.owner AND standing = 'agreed';
     fault := CASE
         WHEN o.n IS NULL OR o.held <> NEW.held OR y.network = 'solana' AND NEW.owner <> ALL (y.signers) THEN 'is not of an owner who signs it'
         WHEN y.status <> 'open' OR p.status NOT IN ('signing', 'ready') OR p.ending IS NOT NULL OR p.expires_at <= clock_timestamp() THEN 'comes too late'

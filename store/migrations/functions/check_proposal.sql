@@ -7,7 +7,13 @@ DECLARE
     ended boolean := moved AND NEW.status IN ('rejected', 'cancelled', 'expired', 'superseded', 'failed');
     fault text;
 BEGIN
+    IF OLD.signable_at IS NULL AND NEW.signable_at IS NOT NULL THEN
+        NEW.signable_at := clock_timestamp() + make_interval(secs => (SELECT l.pause_seconds FROM multisig_policy l));
+    END IF;
+    NEW.applied_in := CASE WHEN moved AND NEW.status = 'executed' THEN pg_current_xact_id() ELSE OLD.applied_in END;
     fault := CASE
+        WHEN NEW.signable_at IS DISTINCT FROM OLD.signable_at AND (moved OR NEW.status <> 'approving' OR (NEW.signable_at IS NOT NULL) <> owners_approved(NEW)
+            OR num_nonnulls(OLD.signable_at, NEW.signable_at) <> 1) THEN 'is not approved by as many officers as it needs'
         WHEN NEW.ending IS DISTINCT FROM OLD.ending AND NOT (NEW.ending IS NULL AND (ended OR NEW.status = 'executed')) THEN CASE
             WHEN moved OR NEW.ending IS NULL THEN 'is to end'
             WHEN NEW.ending IN ('superseded', 'failed') THEN CASE WHEN current_user IN ('kivuko_api', 'kivuko_flows', 'kivuko_momo', 'kivuko_signer') THEN 'was not compared with the chain' END

@@ -9,9 +9,9 @@ BEGIN
     IF p.status NOT IN ('approved', 'signed') OR EXISTS (SELECT FROM chain_attempts WHERE payment_id = p.id AND adopted AND status = 'included') THEN
         RETURN NULL; -- it was given up at once, or is already made
     END IF;
-    IF NOT reserved_for(p, 'multisig_proposal', p.object_id) OR (p.fee_wallet_id IS NULL) <> (p.network = 'tron')
+    IF p.amount > 0 AND NOT reserved_for(p, 'multisig_proposal', p.object_id) OR (p.fee_wallet_id IS NULL) <> (p.network = 'tron')
             OR NOT EXISTS (SELECT FROM multisig_proposals s JOIN wallets w ON w.id = s.wallet_id WHERE s.id = p.object_id
-                AND (p.network, p.wallet_id, p.from_address, p.to_address, p.asset, p.amount, p.hold_id) = (s.network, s.wallet_id, w.address, s.destination, s.asset, s.amount, s.hold_id)
+                AND (p.network, p.wallet_id, p.from_address, p.to_address, p.asset, p.amount) = (s.network, s.wallet_id, w.address, s.destination, s.asset, s.amount) AND p.hold_id IS NOT DISTINCT FROM s.hold_id
                 AND (s.status = 'approving' OR p.status = 'signed' AND s.status IN ('ready', 'broadcasting', 'confirming')) AND s.ending IS NULL AND proposal_released(s.id)) THEN
         RAISE EXCEPTION 'chain payment % is not what its proposal may pay now', p.id USING ERRCODE = 'KV001';
     END IF;

@@ -1,0 +1,436 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store/storetest"
+)
+
+// changes asks for other owners: the first owner stays, the second and third leave, an officer with a new key and an outsider come.
+func (h *reserve) changes(t *testing.T) exchange.ProposalRequest {
+	t.Helper()
+	c := exchange.OwnersChange{Threshold: 2, Owners: []exchange.MultisigOwner{
+		{Address: h.account.Owners[0].Address, Label: "A"}, {UserID: h.three.UserID, Label: "new"}, {Address: "owner-" + storetest.NewID(t).String()},
+	}}
+	if h.n == exchange.Tron {
+		c.ControlThreshold, c.Threshold = 5, 3
+		c.Owners[0].Weight, c.Owners[1].Weight, c.Owners[2].Weight = 2, 2, 1
+	}
+	return exchange.ProposalRequest{ID: storetest.NewID(t), Kind: exchange.ProposeOwners, WalletID: h.wallet.ID, Reference: "hire", Change: c.Complete(h.account)}
+}
+
+func (h *reserve) openedChange(t *testing.T) exchange.Proposal {
+	t.Helper()
+	p, err := h.propose(t, h.changes(t), h.merchant)
+	if err != nil {
+		t.Fatalf("propose other owners: %v", err)
+	}
+	return h.advanced(t, p.ID).Proposal
+}
+
+// approvedChange has all four officers approve it: one more than the largest payment needs.
+func (h *reserve) approvedChange(t *testing.T) exchange.Proposal {
+	t.Helper()
+	p := h.openedChange(t)
+	for i, by := range []exchange.Principal{h.boss, h.one, h.two, h.three} {
+		out, err := h.decides(t, p, exchange.Approve, by)
+		if err != nil || out.Needed != 4 || out.Approvals != i+1 {
+			t.Fatalf("approval %d: %d of %d, %v", i, out.Approvals, out.Needed, err)
+		}
+	}
+	return h.is(t, p, exchange.ProposalApproving, exchange.WaitPause)
+}
+
+// signingChange is a change after its pause, with the keys of new officers and a payload.
+func (h *reserve) signingChange(t *testing.T) (exchange.Proposal, exchange.MultisigPayload) {
+	t.Helper()
+	storetest.Pause(t, h.s, 0)
+	p := h.approvedChange(t)
+	p = h.advanced(t, p.ID).Proposal
+	if p.PaymentID == uuid.Nil || p.StatusDetail != exchange.WaitPayload {
+		t.Fatalf("after the pause: %+v", p)
+	}
+	h.makesKeys(t, p)
+	p = h.is(t, p, exchange.ProposalApproving, exchange.WaitPayload)
+	y, err := h.chain.StorePayload(t.Context(), h.payloadFor(t, p))
+	if err != nil {
+		t.Fatalf("store a payload: %v", err)
+	}
+	return h.is(t, p, exchange.ProposalSigning, exchange.WaitOwners), y
+}
+
+// makesKeys has the signer make the keys of the officers who come.
+func (h *reserve) makesKeys(t *testing.T, p exchange.Proposal) {
+	t.Helper()
+	coming, err := h.signer.ComingOwners(t.Context(), p.ID)
+	if err != nil || len(coming) != 2 {
+		t.Fatalf("coming: %+v, %v", coming, err)
+	}
+	for _, o := range coming {
+		if !o.Held {
+			continue
+		}
+		_, err := h.signer.StoreOwnerKey(t.Context(), h.account.ID, o.N, "owner-"+storetest.NewID(t).String(), exchange.SealedKey{
+			WalletID: h.account.ID, Purpose: exchange.OwnerKeyPurpose(o.N), Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// allSign has every owner sign.
+func (h *reserve) allSign(t *testing.T, p exchange.Proposal, y exchange.MultisigPayload) exchange.Proposal {
+	t.Helper()
+	by := map[uuid.UUID]exchange.Principal{h.one.UserID: h.one, h.two.UserID: h.two}
+	for _, o := range h.account.Owners {
+		var err error
+		if o.Held {
+			_, err = h.confirms(t, p, y, by[o.UserID])
+		} else {
+			_, err = h.brings(t, y, o, h.merchant)
+		}
+		if err != nil {
+			t.Fatalf("sign a change: %v", err)
+		}
+	}
+	if _, err := h.flows.SignProposal(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	return h.is(t, p, exchange.ProposalReady, exchange.WaitExecution)
+}
+
+// carriedOutByOthers is a payload that another tool executed: nothing moved, so the watch only has to have read the block.
+func (h *reserve) carriedOutByOthers(t *testing.T, y exchange.MultisigPayload) {
+	t.Helper()
+	ctx, tx := t.Context(), "0xother"
+	if h.n == exchange.Tron {
+		tx = y.JointID
+	}
+	_, err := h.chain.AdoptExecution(ctx, y.ID, tx, 101, "a-101", "the event")
+	wantFault(t, err, exchange.CodeUnavailable) // the watch has not read the block
+	b := scanOf(blockOf("a", 101))
+	b.Network = h.n
+	finalBlock(t, h.s, b)
+	for range 2 {
+		if _, err := h.chain.AdoptExecution(ctx, y.ID, tx, 101, "a-101", "the event"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live, found, err := h.s.LiveAttempt(ctx, y.PaymentID)
+	if err != nil || !found {
+		t.Fatalf("no transaction: %v", err)
+	}
+	if _, err := h.chain.RecordFinal(ctx, live.ID, true, 101, "a-101", money.Must(h.n.NativeCoin(), "0.1"), "SUCCESS"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A change of the owners needs one officer more than any payment, and a pause; then the signer makes the keys of those who come. When it was
+// executed they are the agreed owners, and those who left are history.
+func TestChangesOfOwners(t *testing.T) {
+	t.Parallel()
+	for _, n := range []exchange.Network{exchange.Ethereum, exchange.Tron} {
+		t.Run(string(n), func(t *testing.T) {
+			t.Parallel()
+			ctx, h := t.Context(), newReserve(t, n)
+			pending, old := h.signing(t, usdt("10"))
+			if _, err := h.brings(t, old, h.account.Owners[0], h.merchant); err != nil {
+				t.Fatal(err)
+			}
+			p, y := h.signingChange(t)
+			if want := map[exchange.Network]int{exchange.Ethereum: 3, exchange.Tron: 3}[n]; p.Threshold != want {
+				t.Errorf("it needs a weight of %d, want %d", p.Threshold, want)
+			}
+			p = h.allSign(t, p, y)
+			quorum := storetest.QuorumOf(h.account, 101)
+			change, err := exchange.OwnersChangeOf(p.After)
+			if err != nil {
+				t.Fatal(err)
+			}
+			quorum.Owners, quorum.Threshold, quorum.ControlThreshold = change.Owners, change.Threshold, change.ControlThreshold
+			_, err = h.chain.CheckedMultisig(ctx, h.account.ID, quorum)
+			wantFault(t, err, exchange.CodeUnavailable) // our own change is no difference
+			h.carriedOutByOthers(t, y)
+			h.is(t, p, exchange.ProposalExecuted, exchange.DetailOther)
+			now, err := h.s.MultisigAccountByID(ctx, h.account.ID)
+			if err != nil || now.Difference(quorum) != "" || now.Status != exchange.MultisigActive {
+				t.Errorf("agreed: %+v, %q, %v", now, now.Difference(quorum), err)
+			}
+			if _, err := h.chain.CheckedMultisig(ctx, h.account.ID, quorum); err != nil {
+				t.Errorf("the new owners are not the agreed ones: %v", err)
+			}
+			h.is(t, pending, exchange.ProposalSigning, exchange.WaitOwners)
+			if signed, err := h.s.Signatures(ctx, old.ID); err != nil || len(signed) != 1 {
+				t.Errorf("signatures of who stays: %+v, %v", signed, err)
+			}
+			var gone int
+			if err := storetest.Owner(t, h.s).QueryRowContext(ctx, `SELECT count(*) FROM multisig_owners WHERE account_id = $1 AND gone_by = $2`, h.account.ID, p.ID).Scan(&gone); err != nil || gone != 2 {
+				t.Errorf("%d owners are history, %v", gone, err)
+			}
+		})
+	}
+}
+
+// Who left signs no more, also what was prepared before.
+func TestOwnersWhoLeft(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	payment, old := h.ready(t, usdt("10"))
+	p, y := h.signingChange(t)
+	h.allSign(t, p, y)
+	h.carriedOutByOthers(t, y)
+	if signed, err := h.s.Signatures(ctx, old.ID); err != nil || len(signed) != 1 {
+		t.Errorf("signatures that count: %+v, %v", signed, err)
+	}
+	_, err := h.executes(t, payment, h.boss)
+	wantFault(t, err, exchange.CodeStateConflict)
+	if _, err := h.confirms(t, payment, old, h.two); exchange.CodeOf(err) != exchange.CodeForbidden {
+		t.Errorf("an officer who left confirms: %v", err)
+	}
+}
+
+// The pause begins with the last approval. In it any officer rejects, nobody signs, and one who can't approve any more is missing.
+func TestThePauseOfAChange(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	p := h.approvedChange(t)
+	if rest := time.Until(p.SignableAt); rest < 23*time.Hour || rest > 24*time.Hour+time.Minute {
+		t.Errorf("it rests %s", rest)
+	}
+	if p = h.advanced(t, p.ID).Proposal; p.PaymentID != uuid.Nil {
+		t.Error("it has a payment before the pause is over")
+	}
+	if _, err := h.decides(t, p, exchange.Approve, h.merchant); err == nil {
+		t.Error("a merchant approves")
+	}
+	h.every(t, "ends the pause", steps(p, `signable_at = now()`))
+	h.every(t, "ends the pause otherwise", steps(p, `signable_at = NULL`))
+	h.every(t, "shortens all pauses", `UPDATE multisig_policy SET pause_seconds = 0`)
+	storetest.Exec(t, h.s, `UPDATE users SET is_active = false WHERE id = $1`, h.two.UserID)
+	extra := storetest.PrincipalOf(storetest.User(t, h.s, exchange.RoleTreasury))
+	if p = h.advanced(t, p.ID).Proposal; !p.SignableAt.IsZero() || p.StatusDetail != exchange.WaitSecond {
+		t.Errorf("without enough officers: %+v", p)
+	}
+	out, err := h.decides(t, p, exchange.Approve, extra)
+	if err != nil || out.StatusDetail != exchange.WaitPause {
+		t.Fatalf("another officer approves: %+v, %v", out, err)
+	}
+	veto := storetest.PrincipalOf(storetest.User(t, h.s, exchange.RoleTreasury))
+	if out, err = h.decides(t, out.Proposal, exchange.Reject, veto); err != nil || out.Status != exchange.ProposalRejected {
+		t.Errorf("a rejection in the pause: %+v, %v", out, err)
+	}
+	if coming, err := h.s.ComingOwners(ctx, p.ID); err != nil || len(coming) != 0 {
+		t.Errorf("coming: %+v, %v", coming, err)
+	}
+}
+
+// At most all who can approve it do.
+func TestChangesNeedAtMostAllOfficers(t *testing.T) {
+	t.Parallel()
+	h := newReserve(t, exchange.Ethereum)
+	storetest.Exec(t, h.s, `UPDATE users SET is_active = false WHERE role IN ('admin', 'treasury') AND id NOT IN ($1, $2, $3, $4)`, h.boss.UserID, h.one.UserID, h.two.UserID, h.three.UserID)
+	p, err := h.propose(t, h.changes(t), h.boss)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := h.advanced(t, p.ID); out.Needed != 3 {
+		t.Errorf("%d officers approve it, want the three others", out.Needed)
+	}
+}
+
+// fieldAt is the field that an error names, if there is one.
+func fieldAt(err error) string {
+	if e, ok := errors.AsType[*exchange.Error](err); ok && len(e.Fields) == 1 {
+		return e.Fields[0].Pointer
+	}
+	return ""
+}
+
+// A change is refused with the field that is at fault.
+func TestRefusedChangesOfOwners(t *testing.T) {
+	t.Parallel()
+	h := newReserve(t, exchange.Ethereum)
+	storetest.Exec(t, h.s, `INSERT INTO deny_list (id, network, address, reason, added_by, added_at) VALUES ($1, 'ethereum', 'denied-000000000000000000000', 'test', $2, now())`, storetest.NewID(t), h.boss.UserID)
+	for pointer, edit := range map[string]func(*exchange.OwnersChange){
+		"/owners/2/address": func(c *exchange.OwnersChange) { c.Owners[2].Address = "denied-000000000000000000000" },
+		"/owners/1/user_id": func(c *exchange.OwnersChange) { c.Owners[1].UserID = h.merchant.UserID },
+		"/owners/0/address": func(c *exchange.OwnersChange) { c.Owners[0].Address = h.gas.Address },
+		"/owners": func(c *exchange.OwnersChange) {
+			*c = exchange.OwnersChange{Owners: h.account.Owners, Threshold: h.account.Threshold}
+		},
+		"/threshold":         func(c *exchange.OwnersChange) { c.Threshold = 1 },
+		"/control_threshold": func(c *exchange.OwnersChange) { c.ControlThreshold = 3 },
+	} {
+		r := h.changes(t)
+		edit(&r.Change)
+		_, err := h.propose(t, r, h.boss)
+		if at := fieldAt(err); at != pointer {
+			t.Errorf("%s: at %q, %v", pointer, at, err)
+		}
+	}
+	if _, err := h.propose(t, h.changes(t), h.boss); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.propose(t, h.changes(t), h.boss)
+	wantFault(t, err, exchange.CodeStateConflict) // one at a time
+}
+
+// On Solana the owners never change.
+func TestNoChangesOnSolana(t *testing.T) {
+	t.Parallel()
+	h := newReserve(t, exchange.Solana)
+	_, err := h.propose(t, h.changes(t), h.boss)
+	wantFault(t, err, exchange.CodeUnsupported)
+}
+
+// No login brings, drops or weighs an owner beside an approved change that was executed, nor has another change signed than was approved.
+func TestTheDatabaseRefusesOtherOwners(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	p := h.openedChange(t)
+	account := quotedID(h.account.ID)
+	comes := func(standing, by string) string {
+		return `INSERT INTO multisig_owners (account_id, n, address, weight, label, held, standing, brought_by) VALUES (` + account + `, 9, 'mallory-0000000000000000000', 1, '', false, '` + standing + `', ` + by + `)`
+	}
+	refusals := func(when string) {
+		t.Helper()
+		h.every(t, when+": changes the change", steps(p, `change = '{"owners": [], "threshold": 1}'`))
+		h.every(t, when+": brings an owner", comes("coming", quotedID(p.ID)))
+		h.every(t, when+": adds an owner", comes("agreed", `NULL`))
+		h.every(t, when+": adds an owner by the change", comes("agreed", quotedID(p.ID)))
+		h.every(t, when+": drops an owner", `UPDATE multisig_owners SET standing = 'gone', gone_by = `+quotedID(p.ID)+` WHERE account_id = `+account+` AND n = 1`)
+		h.every(t, when+": weighs an owner", `UPDATE multisig_owners SET weight = 2 WHERE account_id = `+account+` AND n = 1`)
+		h.every(t, when+": removes an owner", `DELETE FROM multisig_owners WHERE account_id = `+account)
+		h.every(t, when+": lowers the threshold", `UPDATE multisig_accounts SET threshold = 1, version = version + 1 WHERE id = `+account)
+		h.every(t, when+": calls it executed", steps(p, `status = 'executed', completed_at = now()`))
+	}
+	refusals("proposed")
+	h.every(t, "rests it without officers", steps(p, `signable_at = now()`))
+	for _, by := range []exchange.Principal{h.boss, h.one, h.two} {
+		if _, err := h.decides(t, p, exchange.Approve, by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.every(t, "rests it with too few officers", steps(p, `signable_at = now()`))
+	storetest.Pause(t, h.s, 0)
+	if _, err := h.decides(t, p, exchange.Approve, h.three); err != nil {
+		t.Fatal(err)
+	}
+	p = h.advanced(t, p.ID).Proposal
+	refusals("released")
+	h.makesKeys(t, p)
+	p = h.is(t, p, exchange.ProposalApproving, exchange.WaitPayload)
+	y := h.payloadFor(t, p)
+	y.Joint = []byte(`{"account": "` + p.Address + `", "owners": {"owners": [{"address": "mallory-0000000000000000000", "weight": 1}], "threshold": 1}}`)
+	if _, err := h.chain.StorePayload(ctx, y); err == nil {
+		t.Error("owners sign other owners than officers approved")
+	}
+	if y, err := h.chain.StorePayload(ctx, h.payloadFor(t, p)); err != nil {
+		t.Error(err)
+	} else {
+		p = h.allSign(t, h.is(t, p, exchange.ProposalSigning, exchange.WaitOwners), y)
+		refusals("signed")
+		h.carriedOutByOthers(t, y)
+		refusals("executed")
+	}
+}
+
+// A change is stored with the digest that names all of it.
+func TestDigestsOfChanges(t *testing.T) {
+	t.Parallel()
+	h := newReserve(t, exchange.Ethereum)
+	p := h.openedChange(t)
+	other := p
+	other.Change = `{"owners": [{"address": "mallory-0000000000000000000", "weight": 1}], "threshold": 1}`
+	if p.Digest != p.Intent() || other.Intent() == p.Digest {
+		t.Error("the digest does not name the change")
+	}
+}
+
+// cancel asks to make a proposal impossible.
+func (h *reserve) cancel(t *testing.T, p exchange.Proposal) exchange.ProposalRequest {
+	t.Helper()
+	return exchange.ProposalRequest{ID: storetest.NewID(t), Kind: exchange.ProposeCancel, WalletID: h.wallet.ID, Supersedes: p.ID}
+}
+
+// A cancel takes the number of what it makes impossible, needs no officers, and its execution ends the other one.
+func TestCancelsOfProposals(t *testing.T) {
+	t.Parallel()
+	for _, ends := range []bool{false, true} {
+		ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+		p, y := h.ready(t, usdt("100"))
+		if ends {
+			if _, err := h.cancels(t, p, h.merchant); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := h.propose(t, h.cancel(t, p), h.merchant)
+		if err != nil {
+			t.Fatalf("propose a cancel: %v", err)
+		}
+		_, err = h.propose(t, h.cancel(t, p), h.boss)
+		wantFault(t, err, exchange.CodeStateConflict)
+		c = h.advanced(t, c.ID).Proposal
+		if c.PaymentID == uuid.Nil || c.StatusDetail != exchange.WaitPayload {
+			t.Fatalf("a cancel waits: %+v", c)
+		}
+		if _, err := h.decides(t, c, exchange.Approve, h.boss); err == nil {
+			t.Error("officers approve a cancel")
+		}
+		other := h.payloadFor(t, c)
+		other.Sequence = y.Sequence + 5
+		if _, err := h.chain.StorePayload(ctx, other); err == nil {
+			t.Error("a cancel has another number")
+		}
+		at := h.payloadFor(t, c)
+		at.Sequence = y.Sequence
+		stored, err := h.chain.StorePayload(ctx, at)
+		if err != nil {
+			t.Fatalf("store the payload of a cancel: %v", err)
+		}
+		c = h.signed(t, h.is(t, c, exchange.ProposalSigning, exchange.WaitOwners), stored)
+		h.carriedOutByOthers(t, stored)
+		h.is(t, c, exchange.ProposalExecuted, exchange.DetailOther)
+		if ends {
+			_, err = h.chain.VoidPayload(ctx, y.ID, "number taken")
+		} else {
+			_, err = h.chain.SupersedeProposal(ctx, p.ID, "0xother", "number taken")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A cancel of what has ended ends, and one of what can be executed by nobody is refused.
+func TestPointlessCancels(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	waiting := h.released(t, usdt("10"))
+	if _, err := h.propose(t, h.cancel(t, waiting), h.boss); fieldAt(err) != "/supersedes" {
+		t.Errorf("a cancel of what has no payload: %v", err)
+	}
+	p, _ := h.ready(t, usdt("100"))
+	stranger := storetest.PrincipalOf(storetest.User(t, h.s, exchange.RoleVendor))
+	if _, err := h.propose(t, h.cancel(t, p), stranger); err == nil {
+		t.Error("a stranger cancels")
+	}
+	c, err := h.propose(t, h.cancel(t, p), h.boss)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = h.advanced(t, c.ID).Proposal
+	if _, err := h.chain.SupersedeProposal(ctx, p.ID, "0xelse", "number taken"); err != nil {
+		t.Fatal(err)
+	}
+	if out := h.advanced(t, c.ID); out.Status != exchange.ProposalSuperseded || out.StatusDetail != exchange.DetailPointless {
+		t.Errorf("a cancel of what has ended is %+v", out)
+	}
+}
