@@ -121,6 +121,9 @@ func (c *Chain) withoutUs(ctx context.Context, judge proposals, p exchange.Chain
 	case chain.JointSuperseded:
 		return Delivery{End: DeliverySuperseded, TxID: o.TxID}, nil
 	case chain.JointFailed:
+		if p.Status == exchange.ChainIncluded {
+			return Delivery{}, NotYet("The transaction that failed is the payment's.", c.Poll)
+		}
 		return Delivery{End: DeliveryFailed, TxID: o.TxID, Code: o.Location.Code}, nil
 	case chain.JointExpired:
 		return Delivery{End: DeliveryExpired}, nil

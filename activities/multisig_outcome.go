@@ -19,6 +19,9 @@ type ProposalStore interface {
 	// AdoptExecution makes a transaction on the final chain that carried out a payload its payment's live one; it completes by RecordFinal.
 	// The payment has no other: ours, if there was one, has ended.
 	AdoptExecution(ctx context.Context, payloadID uuid.UUID, txID string, block uint64, blockID, evidence string) (exchange.ChainPayment, error)
+	// AdoptFailure makes a transaction on the final chain that used a payload up and moved nothing its payment's live one, where the account
+	// itself paid for it: RecordFinal books the fee and ends the transaction, and FailProposal the proposal. It changes no payment that has it.
+	AdoptFailure(ctx context.Context, payloadID uuid.UUID, txID string, block uint64, blockID, evidence string) (exchange.ChainPayment, error)
 	// SupersedeProposal ends a proposal whose number another transaction took, final.
 	SupersedeProposal(ctx context.Context, id uuid.UUID, txID, evidence string) (exchange.Proposal, error)
 	// FailProposal ends a proposal whose transaction is final, moved nothing, and can never be executed again.
@@ -39,6 +42,16 @@ type judged struct {
 	open    []exchange.MultisigPayload // all that are open
 }
 
+// nonce is an open payload that lives by a nonce account; zero for none.
+func (o judged) nonce() uuid.UUID {
+	for _, p := range o.open {
+		if p.NonceAccount != "" {
+			return p.ID
+		}
+	}
+	return uuid.Nil
+}
+
 // proposals judges the payloads of proposals on one network. Anyone may send what the owners signed, so that the chain is asked about the
 // payloads themselves, and not only about our transactions.
 type proposals struct {
@@ -46,13 +59,15 @@ type proposals struct {
 	client outcomeReader
 }
 
-// look asks the chain what became of the open payloads of a proposal. ids are those of our transactions that are alive.
+// look asks the chain what became of the open payloads of a proposal. ids are those of our transactions that are alive. With a failure it
+// returns what is open; what one payload did is known also while the chain doesn't answer about another.
 func (j proposals) look(ctx context.Context, proposalID uuid.UUID, ids []string) (judged, error) {
 	var out judged
 	all, err := j.store.Payloads(ctx, proposalID)
 	if err != nil {
 		return out, err
 	}
+	var failure error
 	for _, p := range all {
 		if !p.Open() {
 			continue
@@ -63,17 +78,20 @@ func (j proposals) look(ctx context.Context, proposalID uuid.UUID, ids []string)
 			return out, err
 		}
 		o, err := j.client.Outcome(ctx, joint, ids...)
-		if err != nil {
-			return out, err
-		}
-		if out.State == "" || decides(o.State) > decides(out.State) {
+		switch {
+		case err != nil:
+			failure = err
+		case out.State == "" || decides(o.State) > decides(out.State):
 			out.JointOutcome, out.payload = o, p.ID
 		}
 	}
-	if out.State == chain.JointExecuted {
-		out.State, err = j.settled(ctx, proposalID, out.JointOutcome)
+	if decides(out.State) == decides(chain.JointExecuted) {
+		failure = nil
 	}
-	return out, err
+	if failure == nil && out.State == chain.JointExecuted {
+		out.State, failure = j.settled(ctx, proposalID, out.JointOutcome)
+	}
+	return out, failure
 }
 
 // settled is the state of what was carried out: of other owners, it counts as not final until the final chain shows exactly them. So the owners
@@ -141,6 +159,12 @@ func (j proposals) conclude(ctx context.Context, p exchange.ChainPayment, o judg
 	case chain.JointExecuted:
 		return j.store.AdoptExecution(ctx, o.payload, o.TxID, o.Location.Block.Number, o.Location.Block.ID, o.evidence())
 	case chain.JointFailed:
+		if p.FeePayer == "" { // whoever sent it, the account paid the fee, which is in the books before the proposal ends
+			p, err = j.store.AdoptFailure(ctx, o.payload, o.TxID, o.Location.Block.Number, o.Location.Block.ID, o.evidence())
+			if err != nil || p.Status == exchange.ChainIncluded {
+				break
+			}
+		}
 		_, err = j.store.FailProposal(ctx, p.ObjectID, o.TxID, o.evidence())
 	case chain.JointSuperseded:
 		var proposal exchange.Proposal

@@ -398,7 +398,7 @@ func invalidSignature(why string) error {
 // ProposalLook is what became of what the owners signed.
 type ProposalLook struct {
 	// State is that of the chain; LookSent while the payment has a transaction that is alive, which its delivery judges; empty when no
-	// payload is open.
+	// payload is open, and while the chain doesn't answer about one that is to end.
 	State string `json:"state,omitempty"`
 	TxID  string `json:"tx_id,omitempty"`
 	// NoncePaymentID is a payment that must be completed so that a proposal that is to end can never be executed.
@@ -410,7 +410,8 @@ const LookSent = "sent"
 
 // LookAtPayload asks the chain what became of the open payloads of a proposal, and records what is final: owners may execute what they
 // signed with a tool of their own. Of a proposal that is to end, it has the nonce account advanced where there is one; elsewhere a payload
-// ends when it expires or another transaction takes its number.
+// ends when it expires or another transaction takes its number. The advance is asked for also while the chain doesn't say what became of
+// the payload: strangers can name the nonce account in more transactions than are read, and our own advance is proof without them.
 func (m *MultisigPayloads) LookAtPayload(ctx context.Context, in PayloadInput) (ProposalLook, error) {
 	ctx, stop := heartbeat(ctx)
 	defer stop()
@@ -436,18 +437,37 @@ func (m *MultisigPayloads) lookAt(ctx context.Context, id uuid.UUID) (ProposalLo
 	}
 	judge := proposals{m.Store, client}
 	o, err := judge.look(ctx, id, nil)
+	if nonce := o.nonce(); proposal.Ending != "" && nonce != uuid.Nil && (err != nil || o.State == chain.JointOpen) {
+		return m.closing(ctx, o, nonce, err)
+	}
 	if err != nil {
 		return ProposalLook{}, err
 	}
 	p, err := m.Store.ChainPayment(ctx, proposal.PaymentID)
 	if err == nil {
-		_, err = judge.conclude(ctx, p, o)
+		p, err = judge.conclude(ctx, p, o)
 	}
 	out := ProposalLook{State: string(o.State), TxID: o.TxID}
-	if err == nil && o.State == chain.JointOpen && proposal.Ending != "" && o.open[0].NonceAccount != "" {
-		var advance exchange.ChainPayment
-		advance, err = m.Store.ClosePayload(ctx, o.open[0].ID)
-		out.NoncePaymentID = advance.ID
+	if o.State == chain.JointFailed && p.Status == exchange.ChainIncluded {
+		out.State = LookSent // it is the payment's by now
+	}
+	return out, err
+}
+
+// closing has the nonce account of a payload advanced whose proposal is to end. What the chain did not say stays a failure only when the
+// advance is final and does not prove the end.
+func (m *MultisigPayloads) closing(ctx context.Context, o judged, payload uuid.UUID, undecided error) (ProposalLook, error) {
+	advance, err := m.Store.ClosePayload(ctx, payload)
+	if err == nil && undecided != nil && advance.Status == exchange.ChainCompleted {
+		var y exchange.MultisigPayload
+		if y, err = m.Store.Payload(ctx, payload); err == nil && y.Open() {
+			err = undecided
+		}
+		return ProposalLook{}, err
+	}
+	out := ProposalLook{NoncePaymentID: advance.ID}
+	if undecided == nil {
+		out.State = string(o.State)
 	}
 	return out, err
 }

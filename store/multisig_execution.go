@@ -262,6 +262,39 @@ func (w *proposalWork) adoptUnmoved(ctx context.Context, y exchange.MultisigPayl
 	return w.adoptFound(ctx, y.ID, p, d, evidence)
 }
 
+// AdoptFailure makes a transaction on the final chain the payment's live one that used up a payload of it and moved nothing: whoever sent it
+// with the owners' signatures, the account itself paid the fee, which RecordFinal books. So it is for TRON alone, where the payload's id is that of
+// the transaction. A repeated call returns the payment. CodeStateConflict for every other transaction, while one of ours may execute the payload,
+// and for a payload that has ended.
+func (s *Store) AdoptFailure(ctx context.Context, payload uuid.UUID, txID string, block uint64, blockID, evidence string) (exchange.ChainPayment, error) {
+	var adopted exchange.ChainPayment
+	y, err := s.Payload(ctx, payload)
+	if err != nil {
+		return adopted, err
+	}
+	_, err = s.workProposal(ctx, y.ProposalID, func(ctx context.Context, w *proposalWork) error {
+		p, err := readOne[exchange.ChainPayment](ctx, w, "chain payment", lockPayment, y.PaymentID)
+		if err != nil {
+			return err
+		}
+		known, err := readAll[exchange.ChainAttempt](ctx, w, "transaction", attemptOfTx, p.Network, txID)
+		if err != nil || slices.ContainsFunc(known, func(a exchange.ChainAttempt) bool { return a.PaymentID == p.ID }) {
+			adopted = p
+			return err
+		}
+		if y, err = w.payload(ctx, payload); err != nil {
+			return err
+		}
+		if p.Network != exchange.Tron || y.JointID != txID || !y.Open() {
+			return exchange.Errorf(exchange.CodeStateConflict, "The transaction %s can't be the one that used up what owners signed.", txID)
+		}
+		failed := exchange.ChainDeposit{Network: p.Network, TxID: txID, Block: block, BlockID: blockID} // it moved nothing
+		adopted, err = w.takeOver(ctx, &proposalPayment{w}, p, failed, evidence, flow)
+		return err
+	})
+	return adopted, err
+}
+
 const findPayload = `UPDATE multisig_payloads SET found_tx = $2, found_index = $3, updated_at = $4 WHERE id = $1 AND status = 'open'`
 
 func (w *proposalWork) adoptFound(ctx context.Context, payload uuid.UUID, p exchange.ChainPayment, d exchange.ChainDeposit, evidence string) (exchange.ChainPayment, error) {

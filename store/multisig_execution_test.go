@@ -404,3 +404,60 @@ func TestHigherFeesOfExecutions(t *testing.T) {
 	_, err = h.signer.SaveSignedAttempt(ctx, h.transaction(t, p, y))
 	wantFault(t, err, exchange.CodeStateConflict)
 }
+
+// On TRON the account pays also for what fails, whoever sent it with the owners' signatures. That transaction is the payment's by then, its fee is in
+// the books, and it can't complete the payment.
+func TestFailuresByOthers(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Tron)
+	p, y := h.ready(t, usdt("100"))
+	has := func() money.Amount {
+		a, err := h.s.Account(ctx, exchange.Owned(exchange.AccCustody, h.wallet.ID, money.TRX))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Posted
+	}
+	before := has()
+	_, err := h.chain.AdoptFailure(ctx, y.ID, "another", 101, "a-101", "failed")
+	wantFault(t, err, exchange.CodeStateConflict)
+	_, err = h.flows.AdoptFailure(ctx, y.ID, y.JointID, 101, "a-101", "failed")
+	if err == nil {
+		t.Error("a process that reads no chain adopted a failure")
+	}
+	paid := twice(t, func(a, b exchange.ChainPayment) bool {
+		return a.ID == b.ID && a.Status == b.Status && a.Version == b.Version
+	}, func() (exchange.ChainPayment, error) {
+		return h.chain.AdoptFailure(ctx, y.ID, y.JointID, 101, "a-101", "failed by "+y.JointID)
+	})
+	if paid.Status != exchange.ChainIncluded || paid.TxID != y.JointID {
+		t.Fatalf("the payment is %+v", paid)
+	}
+	_, err = h.chain.FailProposal(ctx, p.ID, y.JointID, "its fee is not booked")
+	wantFault(t, err, exchange.CodeStateConflict)
+	live, _, err := h.s.LiveAttempt(ctx, p.PaymentID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.chain.RecordFinal(ctx, live.ID, true, 101, "a-101", trx("7"), "SUCCESS"); err == nil {
+		t.Fatal("what moved nothing completed the payment")
+	}
+	if _, err := h.chain.RecordFinal(ctx, live.ID, false, 101, "a-101", trx("7"), "OUT_OF_ENERGY"); err != nil {
+		t.Fatal(err)
+	}
+	if after := has(); !after.Add(trx("7")).Equal(before) {
+		t.Errorf("the account had %s TRX and has %s after a fee of 7", before, after)
+	}
+	if again, err := h.chain.AdoptFailure(ctx, y.ID, y.JointID, 101, "a-101", "failed"); err != nil || again.Status != exchange.ChainParked {
+		t.Errorf("adopted again: %s, %v", again.Status, err)
+	}
+	if _, err := h.chain.FailProposal(ctx, p.ID, y.JointID, "failed by "+y.JointID); err != nil {
+		t.Fatal(err)
+	}
+	h.readsOn(t)
+	h.advanced(t, p.ID)
+	if p = h.is(t, p, exchange.ProposalFailed, exchange.DetailMoved); p.TxHash != y.JointID {
+		t.Errorf("it failed by %q", p.TxHash)
+	}
+	h.has(t, "1000", "0")
+}

@@ -282,6 +282,25 @@ func (b *proposalBook) end(id uuid.UUID, to exchange.ProposalStatus, payloads ex
 
 // AdoptExecution makes a transaction that was found the payment's live one, as the database does.
 func (b *proposalBook) AdoptExecution(ctx context.Context, payload uuid.UUID, txID string, number uint64, block, _ string) (exchange.ChainPayment, error) {
+	return b.adopt(ctx, payload, txID, number, block)
+}
+
+// AdoptFailure changes no payment that has the transaction.
+func (b *proposalBook) AdoptFailure(ctx context.Context, payload uuid.UUID, txID string, number uint64, block, _ string) (exchange.ChainPayment, error) {
+	l, err := b.Payload(ctx, payload)
+	if err != nil {
+		return exchange.ChainPayment{}, err
+	}
+	b.mu.Lock()
+	known := slices.ContainsFunc(b.attempts, func(a exchange.ChainAttempt) bool { return a.PaymentID == l.PaymentID && a.TxID == txID })
+	b.mu.Unlock()
+	if known {
+		return b.ChainPayment(ctx, l.PaymentID)
+	}
+	return b.adopt(ctx, payload, txID, number, block)
+}
+
+func (b *proposalBook) adopt(ctx context.Context, payload uuid.UUID, txID string, number uint64, block string) (exchange.ChainPayment, error) {
 	l, err := b.Payload(ctx, payload)
 	if err != nil {
 		return exchange.ChainPayment{}, err
