@@ -200,7 +200,7 @@ func (p parts) signer(name exchange.Network) ([]any, error) {
 	}
 	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
 		Store: worker.SigningRows{Store: p.db}, Vault: vault, Clients: map[exchange.Network]chain.Client{name: c},
-		Ceilings: ceilings, Cold: worker.SigningRows{Store: p.db}, Joint: p.db,
+		Ceilings: ceilings, Cold: worker.SigningRows{Store: p.db}, Joint: p.db, Handovers: p.db,
 	})
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (p parts) signer(name exchange.Network) ([]any, error) {
 	recipients := &activities.Recipients{Store: p.db, Screener: screener, Holders: c}
 	return []any{
 		&activities.Signing{Signer: signer, Store: p.db, Cold: signer, Recipients: recipients},
-		wallets, &activities.MultisigKeys{Keys: maker, Store: p.db},
+		wallets, &activities.MultisigKeys{Keys: maker, Store: p.db}, &activities.MultisigHandovers{Signer: signer},
 		&activities.MultisigSigning{Signer: signer, Store: p.db, Recipients: recipients},
 	}, nil
 }

@@ -25,6 +25,8 @@ type MultisigRowStore interface {
 	multisigReader
 	// OpenMultisig approves the payment that opens an account at an address, or finds it.
 	OpenMultisig(ctx context.Context, account uuid.UUID, address string, rent money.Amount) (exchange.MultisigAccount, error)
+	// FundMultisig approves a further payment to an account that lacks coins to be given to its owners, or finds it.
+	FundMultisig(ctx context.Context, account uuid.UUID, missing money.Amount) (exchange.MultisigAccount, error)
 	GiveUpMultisig(ctx context.Context, account uuid.UUID, by exchange.Principal) (exchange.MultisigAccount, error)
 	actingStore
 }
@@ -83,17 +85,19 @@ func (m *MultisigRows) GiveUpMultisig(ctx context.Context, in GiveUpMultisigInpu
 	return Failure(ctx, err)
 }
 
-// OwnerKeyMaker creates and seals the key of one owner of an account.
+// OwnerKeyMaker creates and seals the key of one owner of an account, and the key with which an account begins.
 type OwnerKeyMaker interface {
+	CreateOpeningKey(ctx context.Context, account uuid.UUID, n exchange.Network) (address string, key exchange.SealedKey, err error)
 	CreateOwnerKey(ctx context.Context, account uuid.UUID, n exchange.Network, owner int) (address string, key exchange.SealedKey, err error)
 }
 
-// OwnerKeyStore stores the keys of owners. Of several for one owner, the first stays.
+// OwnerKeyStore stores the keys of owners, and those with which accounts begin. Of several for one owner or account, the first stays.
 type OwnerKeyStore interface {
 	multisigReader
 	ProposalByID(ctx context.Context, id uuid.UUID) (exchange.Proposal, error)
 	// ComingOwners are the owners whom a released change of the owners brings, until it was executed.
 	ComingOwners(ctx context.Context, proposal uuid.UUID) ([]exchange.MultisigOwner, error)
+	StoreOpeningKey(ctx context.Context, account uuid.UUID, address string, key exchange.SealedKey) (exchange.MultisigAccount, error)
 	StoreOwnerKey(ctx context.Context, account uuid.UUID, n int, address string, key exchange.SealedKey) (exchange.MultisigOwner, error)
 }
 
@@ -133,18 +137,30 @@ func (m *MultisigKeys) makeFor(ctx context.Context, account uuid.UUID, n exchang
 	return nil
 }
 
-// MakeOwnerKeys makes a key for each owner of an account whose key we hold and who has none. In a repeated run the stored keys stay.
+// MakeOwnerKeys makes a key for each owner of an account whose key we hold and who has none, and on TRON the key with which the account begins. In a
+// repeated run the stored keys stay.
 func (m *MultisigKeys) MakeOwnerKeys(ctx context.Context, in MultisigInput) error {
 	a, err := m.Store.MultisigAccountByID(ctx, in.AccountID)
 	if err != nil {
 		return Failure(ctx, err)
 	}
-	return Failure(ctx, m.makeFor(ctx, a.ID, a.Network, a.Owners))
+	if err := m.makeFor(ctx, a.ID, a.Network, a.Owners); err != nil {
+		return Failure(ctx, err)
+	}
+	if !a.Given() || a.OpeningAddress != "" {
+		return nil
+	}
+	address, key, err := m.Keys.CreateOpeningKey(ctx, a.ID, a.Network)
+	if err == nil {
+		_, err = m.Store.StoreOpeningKey(ctx, a.ID, address, key)
+	}
+	return Failure(ctx, err)
 }
 
 // MultisigStore is the database interface of Multisigs.
 type MultisigStore interface {
 	multisigReader
+	HandoverStore
 	// GasWallet is the wallet of the house that opens accounts on a network.
 	GasWallet(ctx context.Context, n exchange.Network) (exchange.Wallet, error)
 	// ChainPayment is the payment that opens an account.
@@ -180,18 +196,21 @@ type MultisigPlace struct {
 }
 
 // PlaceMultisig computes the address of an account that is to be opened. It follows from the owners, the threshold, the gas wallet and
-// the account's id, so each call gives the same one.
+// the account's id, or on TRON from the key with which the account begins, so each call gives the same one.
 func (m *Multisigs) PlaceMultisig(ctx context.Context, in MultisigInput) (MultisigPlace, error) {
 	place, err := m.place(ctx, in.AccountID)
 	return place, Failure(ctx, err)
 }
 
 func (m *Multisigs) place(ctx context.Context, id uuid.UUID) (MultisigPlace, error) {
-	opener, err := m.opener()
+	a, err := m.Store.MultisigAccountByID(ctx, id)
 	if err != nil {
 		return MultisigPlace{}, err
 	}
-	a, err := m.Store.MultisigAccountByID(ctx, id)
+	if a.Given() {
+		return m.givenPlace(ctx, a)
+	}
+	opener, err := m.opener()
 	if err != nil {
 		return MultisigPlace{}, err
 	}
@@ -221,6 +240,9 @@ func (m *Multisigs) opener() (chain.Opener, error) {
 func (m *Multisigs) inPlace(ctx context.Context, a exchange.MultisigAccount) error {
 	if a.Adopted {
 		return nil
+	}
+	if a.Given() {
+		return m.begins(a)
 	}
 	opener, err := m.opener()
 	if err != nil {

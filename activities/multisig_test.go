@@ -35,6 +35,11 @@ type council struct {
 	unstored uuid.UUID      // of the account that can't be stored
 	keys     map[int]string // the owners' addresses by their numbers
 	failing  error          // of the next key that is to be stored
+	handover exchange.MultisigHandover
+	outcome  chain.JointState // of the handover
+	sent     int              // how often it was broadcast
+	frozen   bool
+	paidAt   uint64 // the block of the payment that opens the account
 }
 
 // holds is what an account holds of each asset at a final block.
@@ -134,7 +139,7 @@ func (c *council) GasWallet(context.Context, exchange.Network) (exchange.Wallet,
 }
 
 func (c *council) ChainPayment(context.Context, uuid.UUID) (exchange.ChainPayment, error) {
-	return exchange.ChainPayment{FromAddress: "paid by"}, nil
+	return exchange.ChainPayment{FromAddress: "paid by", Block: c.paidAt}, nil
 }
 
 func (c *council) Supports(a money.Asset) error {
@@ -192,6 +197,36 @@ func (c *council) CreateOwnerKey(_ context.Context, account uuid.UUID, _ exchang
 	return uuid.NewString(), exchange.SealedKey{WalletID: account}, nil
 }
 
+// CreateOpeningKey makes another key with each call.
+func (c *council) CreateOpeningKey(_ context.Context, account uuid.UUID, _ exchange.Network) (string, exchange.SealedKey, error) {
+	return uuid.NewString(), exchange.SealedKey{WalletID: account}, nil
+}
+
+func (c *council) StoreOpeningKey(_ context.Context, id uuid.UUID, address string, _ exchange.SealedKey) (exchange.MultisigAccount, error) {
+	if err := c.failing; err != nil {
+		c.failing = nil
+		return exchange.MultisigAccount{}, err
+	}
+	if c.at(id).OpeningAddress == "" {
+		c.at(id).OpeningAddress = address
+	}
+	return *c.at(id), nil
+}
+
+func (c *council) Handover(context.Context, uuid.UUID) (exchange.MultisigHandover, bool, error) {
+	return c.handover, c.handover.ID != uuid.Nil, nil
+}
+
+func (c *council) EndHandover(_ context.Context, h exchange.MultisigHandover, end exchange.HandoverStatus, evidence string) error {
+	if h.ID != c.handover.ID || evidence == "" {
+		return exchange.Errorf(exchange.CodeInternal, "another one ends")
+	}
+	c.handover.Status = end
+	return nil
+}
+
+func (c *council) Frozen(context.Context) (bool, error) { return c.frozen, nil }
+
 func (c *council) StoreOwnerKey(_ context.Context, id uuid.UUID, n int, address string, _ exchange.SealedKey) (exchange.MultisigOwner, error) {
 	if err := c.failing; err != nil {
 		c.failing = nil
@@ -223,6 +258,47 @@ type opening struct {
 	*council
 }
 
+// giving is one whose network has accounts that begin with a key of ours.
+type giving struct {
+	chain.Multisig
+	*council
+}
+
+func (g giving) Network() exchange.Network { return g.n }
+
+func (g giving) Head(ctx context.Context) (chain.Head, error) { return g.council.Head(ctx) }
+
+func (g giving) Supports(a money.Asset) error { return g.council.Supports(a) }
+
+func (g giving) Quorum(ctx context.Context, a string) (chain.Quorum, error) {
+	return g.council.Quorum(ctx, a)
+}
+
+func (g giving) Balances(ctx context.Context, of []chain.Holding) ([]chain.Balance, error) {
+	return g.council.Balances(ctx, of)
+}
+
+func (g giving) GivingCost(_ context.Context, account string, q chain.OwnersChange) (money.Amount, error) {
+	if account != "begun" || len(q.Owners) != 3 || q.Threshold != 2 || q.Control.Threshold != 3 {
+		return money.Amount{}, fmt.Errorf("%s is given to %+v", account, q)
+	}
+	return money.Must(money.TRX, "101"), nil
+}
+
+func (g giving) Outcome(_ context.Context, j chain.Joint, _ ...string) (chain.JointOutcome, error) {
+	if j.ID != "tx" {
+		return chain.JointOutcome{}, errors.New("another one is looked for")
+	}
+	return chain.JointOutcome{State: g.outcome, TxID: j.ID}, nil
+}
+
+func (g giving) Broadcast(_ context.Context, raw []byte) (chain.Broadcast, error) {
+	if string(raw) == "signed" {
+		g.sent++
+	}
+	return chain.Broadcast{State: chain.BroadcastRejected}, nil
+}
+
 func (o opening) Network() exchange.Network { return o.n }
 
 func (o opening) Head(ctx context.Context) (chain.Head, error) { return o.council.Head(ctx) }
@@ -240,8 +316,12 @@ func (c *council) activities() *activities.Multisigs {
 // verify runs one try of VerifyMultisig.
 func (c *council) verify(t *testing.T, paid bool) (activities.MultisigState, error) {
 	t.Helper()
+	return c.verifies(t, c.activities(), paid)
+}
+
+func (c *council) verifies(t *testing.T, m *activities.Multisigs, paid bool) (activities.MultisigState, error) {
+	t.Helper()
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
-	m := c.activities()
 	env.RegisterActivity(m)
 	out, err := env.ExecuteActivity(m.VerifyMultisig, activities.VerifyMultisigInput{AccountID: c.id(), Paid: paid})
 	var state activities.MultisigState

@@ -177,7 +177,7 @@ func TestWalletsOfSeveralOwnersNameWhatIsWrong(t *testing.T) {
 	ask(map[string]any{"network": "solana"}).blames("/network enum")
 	ask(map[string]any{"multisig/address": goodAddress[:33]}).blames("/multisig/address address")
 	ask(map[string]any{"multisig/address": " "}).blames("/multisig/address required")
-	ask(map[string]any{"multisig/address": nil}).blames("/multisig/address unsupported")
+	ask(map[string]any{"multisig/address": nil}).want(http.StatusAccepted) // a new one
 	ask(map[string]any{"treasury/policy": map[string]any{"approvals": 0, "value_rules": []any{map[string]any{"above": 5, "approvals": 11}}}}).
 		blames("/treasury/policy/approvals out_of_range", "/treasury/policy/value_rules/0/above type", "/treasury/policy/value_rules/0/approvals out_of_range")
 	ask(map[string]any{"treasury/policy/value_rules": []any{map[string]any{"above": "5", "approvals": 2}, map[string]any{"above": "4", "approvals": 3}}}).

@@ -54,6 +54,23 @@ type Opener interface {
 	MultisigRent(ctx context.Context) (money.Amount, error)
 }
 
+// Giver is a client of a network that has no accounts that are opened for several owners. There an account begins with one key of ours, which gives
+// it to its owners by one joint transaction and can do nothing more after that.
+type Giver interface {
+	Multisig
+	// GivingCost is what the account must hold for that transaction, and for nothing else. It refuses owners to whom no account can be given.
+	GivingCost(ctx context.Context, account string, q OwnersChange) (money.Amount, error)
+}
+
+// GivingDraft is the joint transaction that gives an account to its owners, while its own key is its only owner.
+func GivingDraft(a exchange.MultisigAccount) JointDraft {
+	_, q := OpeningOf(a)
+	return JointDraft{Account: a.Address, Owners: &q, Quorum: Quorum{Owners: []Owner{{Address: a.Address, Weight: 1}}, Threshold: 1}, Life: GivingLife}
+}
+
+// GivingLife is how long that transaction may be executed. No other one is signed before it has expired.
+const GivingLife = 10 * time.Minute
+
 // AllowanceReader is a client of a network that can say who may move an account's tokens without its owners. A client without it does
 // not know: TRON's nodes list no events of an account.
 type AllowanceReader interface {
@@ -73,6 +90,9 @@ func OpeningOf(a exchange.MultisigAccount) (seed string, q OwnersChange) {
 	q.Threshold = uint32(a.Threshold)
 	for _, o := range a.Owners {
 		q.Owners = append(q.Owners, Owner{Address: o.Address, Weight: uint32(o.Weight)})
+	}
+	if a.Kind == exchange.MultisigTron {
+		q.Control = &OwnersChange{Owners: q.Owners, Threshold: uint32(a.Controlling())}
 	}
 	return a.ID.String(), q
 }

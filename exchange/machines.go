@@ -25,7 +25,7 @@ func Machines() []MachineView {
 		view(QuoteMachine), view(ControlChangeMachine), view(FloatMoveMachine), view(EscrowMachine), view(OrderPayoutMachine),
 		view(C2BMachine), view(ColdDraftMachine), view(WebhookMachine), view(WebhookDeliveryMachine), view(StatementMachine), view(LineMachine),
 		view(DestinationMachine), view(OTCMachine), view(WithdrawalMachine),
-		view(FeeSweepMachine), view(SwapMachine), view(MultisigMachine), view(ProposalMachine), view(PayloadMachine),
+		view(FeeSweepMachine), view(SwapMachine), view(MultisigMachine), view(HandoverMachine), view(ProposalMachine), view(PayloadMachine),
 	}
 }
 

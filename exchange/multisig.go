@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -77,7 +78,7 @@ type MultisigStatus string
 // The states. Only an active account is a wallet.
 const (
 	MultisigPreparing MultisigStatus = "preparing" // two officers agreed; keys are made, or the account on the chain is read
-	MultisigOpening   MultisigStatus = "opening"   // a payment opens it on the chain
+	MultisigOpening   MultisigStatus = "opening"   // a payment opens it on the chain, and on TRON its first key is replaced by its owners
 	MultisigActive    MultisigStatus = "active"    // its owners and threshold on the final chain are those that were agreed
 	MultisigDiffers   MultisigStatus = "differs"   // they are not any more, so nothing leaves it
 	MultisigRefused   MultisigStatus = "refused"   // the account on the chain is another one than was agreed, or could not be opened
@@ -148,6 +149,59 @@ type MultisigRequest struct {
 	Policy     MultisigPolicy
 }
 
+// HandoverStatus is how far the transaction is that gives an account to its owners, on TRON.
+type HandoverStatus string
+
+// The states.
+const (
+	HandoverSigned   HandoverStatus = "signed"   // the chain may execute it, or has
+	HandoverExecuted HandoverStatus = "executed" // a final block has it: the key that signed it can do nothing any more
+	HandoverExpired  HandoverStatus = "expired"  // no block can have it any more
+)
+
+// HandoverMachine governs the transactions that give accounts to their owners.
+var HandoverMachine = Machine[HandoverStatus]{
+	Name: "multisig_handover", Initial: HandoverSigned,
+	Transitions: []Transition[HandoverStatus]{
+		{HandoverSigned, HandoverExecuted, ByFlow, "it is in a final block and did what it says"},
+		{HandoverSigned, HandoverExpired, ByFlow, "it is in no block, and the newest final block is later than its last moment"},
+	},
+	Final: []HandoverStatus{HandoverExecuted, HandoverExpired},
+}
+
+// MultisigHandover is a transaction by which the key that an account on TRON began with gives the account to its owners.
+type MultisigHandover struct {
+	ID        uuid.UUID
+	AccountID uuid.UUID
+	N         int // of the account, from 1
+	TxID      string
+	Joint     json.RawMessage // the whole joint transaction, as the driver needs it again
+	Body      []byte          // what is signed
+	Raw       []byte          // with the signature, as it is sent
+	ExpiresAt time.Time
+	Status    HandoverStatus
+	Evidence  string // why it is over
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// HandoverSigning is what the signer of a handover needs: the account as it was agreed, the key that it begins with, the last handover, if there is
+// one, and what withholds a signature now.
+type HandoverSigning struct {
+	Account MultisigAccount
+	Key     SealedKey
+	Last    MultisigHandover
+	Hold    SigningHold
+}
+
+// OpeningKeyPurpose is the purpose with which the key is sealed that an account on TRON begins with, together with the account's id in place of a
+// wallet's: it opens for no wallet and for no owner.
+const OpeningKeyPurpose = "opening"
+
+// MostFundings is how many payments may bring what an account on TRON needs to be given to its owners. A second one is needed when the network's fees
+// rise after the first.
+const MostFundings = 3
+
 // MultisigAccount is an account of several owners, of the treasury.
 type MultisigAccount struct {
 	MultisigRequest
@@ -155,10 +209,11 @@ type MultisigAccount struct {
 	ChangeID         uuid.UUID // by which two officers agreed to it
 	RequestedBy      uuid.UUID
 	Adopted          bool
-	ControlThreshold int // of changes of the owners, on TRON; zero until it is known, and elsewhere
+	ControlThreshold int    // of changes of the owners, on TRON; zero until it is known, and elsewhere
+	OpeningAddress   string // of the key that it begins with, on TRON; empty while there is none, and elsewhere
 	Status           MultisigStatus
 	StatusDetail     string
-	PaymentID        uuid.UUID // that opens it; zero for none
+	PaymentID        uuid.UUID // that opens it, the last one; zero for none
 	CheckedBlock     uint64    // the final block at which its owners were read last; zero before
 	CheckedAt        time.Time
 	CreatedAt        time.Time
@@ -186,6 +241,12 @@ func (r MultisigRequest) Sum() int {
 	}
 	return sum
 }
+
+// Controlling is the sum of weights that may change the owners of an account that we open on TRON: one more than for payments, or all of them.
+func (r MultisigRequest) Controlling() int { return min(r.Threshold+1, r.Sum()) }
+
+// Given reports whether the account begins with a key of ours, which gives it to its owners.
+func (a MultisigAccount) Given() bool { return a.Kind == MultisigTron && !a.Adopted }
 
 // OwnerKeyPurpose is the purpose with which the key of the n-th owner is sealed, together with the account's id in place of a wallet's:
 // it opens for no other owner and for no wallet.

@@ -51,7 +51,6 @@ func (c *checker) name(s, pointer string, least int) {
 // place checks whether an account is adopted where it may be, and opened where it can be.
 func (c *checker) place(r MultisigRequest) {
 	c.rule(r.Custody != MultisigProvider || r.Address == "", "/multisig/address", "forbidden", "must be left out: an account of officers' keys in our key store is opened by us")
-	c.rule(r.Network != Tron || r.Address != "", "/multisig/address", "unsupported", "is required: accounts on TRON are adopted")
 	c.rule(utf8.RuneCountInString(r.Address) <= 128, "/multisig/address", "length", "must be an address of the network")
 }
 

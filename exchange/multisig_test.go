@@ -59,7 +59,7 @@ func TestMultisigRequestsAreChecked(t *testing.T) {
 		"blanks":                               {asked(exchange.Ethereum, func(r *exchange.MultisigRequest) { r.Label = " x" }), "/label"},
 		"a coin":                               {asked(exchange.Ethereum, func(r *exchange.MultisigRequest) { r.Asset = money.ETH }), "/asset"},
 		"another custody":                      {asked(exchange.Ethereum, func(r *exchange.MultisigRequest) { r.Custody = "both" }), "/custody"},
-		"one on TRON is adopted":               {asked(exchange.Tron), "/multisig/address"},
+		"a new one on TRON":                    {asked(exchange.Tron), ""},
 		"officers' keys are new":               {asked(exchange.Ethereum, provider, at), "/multisig/address"},
 		"an owner's address, provider":         {asked(exchange.Ethereum, provider, func(r *exchange.MultisigRequest) { r.Owners[0].Address = "0xA" }), "/multisig/owners/0/address"},
 		"no officer, provider":                 {asked(exchange.Ethereum, provider, func(r *exchange.MultisigRequest) { r.Owners[2].UserID = uuid.Nil }), "/multisig/owners/2/user_id"},
@@ -156,6 +156,23 @@ func TestMultisigPoliciesCountOfficers(t *testing.T) {
 	for value, want := range map[string]int{"0": 1, "100": 1, "100.01": 2, "500": 2, "501": 4, "9999999": 4} {
 		if got := p.Needed(shillings(value)); got != want {
 			t.Errorf("%s shillings need %d, want %d", value, got, want)
+		}
+	}
+}
+
+// Changes of the owners of an account that we make on TRON need one more than payments, or all.
+func TestControllingOnTron(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		weights         []int
+		threshold, want int
+	}{{[]int{1, 1, 1}, 2, 3}, {[]int{1, 1}, 2, 2}, {[]int{2, 2, 2}, 3, 4}, {[]int{1000, 127, 128}, 1128, 1129}} {
+		a := exchange.MultisigAccount{MultisigRequest: exchange.MultisigRequest{Threshold: c.threshold}, Kind: exchange.MultisigTron}
+		for _, w := range c.weights {
+			a.Owners = append(a.Owners, exchange.MultisigOwner{Weight: w})
+		}
+		if got := a.Controlling(); got != c.want || !a.Given() {
+			t.Errorf("%v with %d for payments need %d, want %d", c.weights, c.threshold, got, c.want)
 		}
 	}
 }

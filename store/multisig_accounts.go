@@ -16,10 +16,11 @@ import (
 // Wallets of the treasury that several owners control together. Two officers agree to one (this file), the signer makes the keys of owners
 // that we hold (multisig_keys.go), and it becomes a wallet when the final chain has exactly what was agreed (multisig_open.go).
 
-// The payment that opens an account has it as its object, once.
+// The payment that opens an account has it as its object. On TRON there may be further ones, and the last counts.
 const multisigColumns = `a.id, a.change_id, a.requested_by, a.network, a.kind, a.custody, a.name, a.label, a.asset, a.merchant_id, a.adopted, coalesce(a.address, '') AS address,
     a.threshold, coalesce(a.control_threshold, 0) AS control_threshold, a.policy_version, a.approvals, a.status, a.status_detail,
-    (SELECT p.id FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id) AS payment_id, coalesce(a.checked_block, 0) AS checked_block, a.checked_at,
+    coalesce((SELECT k.address FROM multisig_opening_keys k WHERE k.account_id = a.id AND k.seal = 1), '') AS opening_address,
+    (SELECT p.id FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id ORDER BY p.n DESC LIMIT 1) AS payment_id, coalesce(a.checked_block, 0) AS checked_block, a.checked_at,
     a.created_at, a.updated_at, a.version,
     (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('n', o.n, 'address', o.address, 'user_id', o.user_id, 'weight', o.weight, 'label', o.label, 'held', o.held)) ORDER BY o.n)
         FROM multisig_owners o WHERE o.account_id = a.id AND o.standing = 'agreed') AS owners,
@@ -44,6 +45,7 @@ type multisigRow struct {
 	Adopted                     bool
 	Address                     string
 	Threshold, ControlThreshold int
+	OpeningAddress              string
 	PolicyVersion, Approvals    int
 	Status                      exchange.MultisigStatus
 	StatusDetail                string
@@ -77,7 +79,7 @@ func (r multisigRow) account() (exchange.MultisigAccount, error) {
 			ID: r.ID, Network: r.Network, Asset: r.Asset, Name: r.Name, Label: r.Label, MerchantID: r.MerchantID, Custody: r.Custody, Address: r.Address,
 			Threshold: r.Threshold,
 		},
-		Kind: r.Kind, ChangeID: r.ChangeID, RequestedBy: r.RequestedBy, Adopted: r.Adopted, ControlThreshold: r.ControlThreshold, Status: r.Status,
+		Kind: r.Kind, ChangeID: r.ChangeID, RequestedBy: r.RequestedBy, Adopted: r.Adopted, ControlThreshold: r.ControlThreshold, OpeningAddress: r.OpeningAddress, Status: r.Status,
 		StatusDetail: r.StatusDetail, PaymentID: r.PaymentID, CheckedBlock: r.CheckedBlock, CheckedAt: r.CheckedAt, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		Version: r.Version,
 	}

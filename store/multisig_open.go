@@ -82,6 +82,9 @@ func (s *Store) OpenMultisig(ctx context.Context, account uuid.UUID, address str
 		}
 		opening := a
 		opening.Status, opening.Address = exchange.MultisigOpening, address
+		if a.Given() {
+			opening.ControlThreshold = a.Controlling()
+		}
 		if opening, err = t.saveMultisig(ctx, flow, a, opening); err != nil {
 			return a, err
 		}

@@ -107,6 +107,8 @@ multisig_accounts           ri    ru     r     ru     rl      -         -
 multisig_owners             ri    ri     r     ru     ru      -         -
 multisig_policy             r     r      r     r      r       -         -
 multisig_owner_keys         -     -      -     -      ri      -         -
+multisig_opening_keys       p      p     -     p      ri      -         -
+multisig_handovers          r      r     -     ru     ri      -         -
 multisig_rules              ri    r      r     r      r       -         -
 multisig_moves              r     r      r     ri     r       -         -
 multisig_proposals          r     riu   r      ru     ru      -         -
@@ -198,6 +200,7 @@ var updatable = map[string]string{
 	"fee_sweep_rules":    "change_id, is_active, least, threshold, updated_at, version",
 	"multisig_accounts":  "address, checked_at, checked_block, control_threshold, status, status_detail, threshold, updated_at, version",
 	"multisig_owners":    "address, gone_by, label, standing, weight",
+	"multisig_handovers": "evidence, status, updated_at",
 	"multisig_proposals": "completed_at, ending, ending_detail, executed_by, payload_id, signable_at, status, status_detail, tx_hash, updated_at, version",
 	"multisig_payloads":  "evidence, found_index, found_tx, status, updated_at",
 	"webhook_keys":       "expires_at",
@@ -277,6 +280,7 @@ var callable = map[string]Role{"make_month()": RoleFlows, "begin_month()": RoleF
 // secrets are the columns that p leaves out.
 var secrets = map[string][]string{
 	"users": {"password_hash", "pin_hash"}, "verifications": {"code_hash"}, "challenges": {"terms"}, "messages": {"sealed"}, "file_keys": {"ciphertext"},
+	"multisig_opening_keys": {"ciphertext"},
 }
 
 // tableRights is a row of rightsTable: the letters by role.

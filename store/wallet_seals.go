@@ -9,7 +9,7 @@ import (
 // newestSeal is the condition that k is the seal of a wallet's key that counts.
 const newestSeal = `NOT EXISTS (SELECT FROM wallet_keys later WHERE later.wallet_id = k.wallet_id AND later.seal > k.seal)`
 
-// allSeals are the seals that count of all keys on a network: of wallets, and of owners of accounts of several owners.
+// allSeals are the seals that count of all keys on a network: of wallets, of owners of accounts of several owners, and those with which such accounts begin.
 const allSeals = `(
     SELECT k.wallet_id, '' AS purpose, w.network, k.ciphertext, k.master_key, k.public_key, k.algorithm, k.seal
     FROM wallet_keys k JOIN wallets w ON w.id = k.wallet_id WHERE ` + newestSeal + `
@@ -17,6 +17,10 @@ const allSeals = `(
     SELECT k.account_id, 'owner-' || k.n, a.network, k.ciphertext, k.master_key, k.public_key, k.algorithm, k.seal
     FROM multisig_owner_keys k JOIN multisig_accounts a ON a.id = k.account_id
     WHERE NOT EXISTS (SELECT FROM multisig_owner_keys later WHERE (later.account_id, later.n) = (k.account_id, k.n) AND later.seal > k.seal)
+    UNION ALL
+    SELECT k.account_id, 'opening', a.network, k.ciphertext, k.master_key, k.public_key, k.algorithm, k.seal
+    FROM multisig_opening_keys k JOIN multisig_accounts a ON a.id = k.account_id
+    WHERE NOT EXISTS (SELECT FROM multisig_opening_keys later WHERE later.account_id = k.account_id AND later.seal > k.seal)
 ) k`
 
 const readOtherSeals = `
@@ -35,6 +39,9 @@ const (
 	insertSeal      = `INSERT INTO wallet_keys (wallet_id, seal, ciphertext, master_key, public_key, algorithm) VALUES ($1, $2, $3, $4, $5, $6)`
 	insertOwnerSeal = `
 INSERT INTO multisig_owner_keys (account_id, seal, ciphertext, master_key, public_key, algorithm, n) VALUES ($1, $2, $3, $4, $5, $6, substr($7, 7)::int)`
+	insertOpeningSeal = `
+INSERT INTO multisig_opening_keys (account_id, seal, ciphertext, master_key, public_key, algorithm, address)
+SELECT $1, $2, $3, $4, $5, $6, k.address FROM multisig_opening_keys k WHERE k.account_id = $1 AND k.seal = 1`
 )
 
 // SealKeyAnew stores the seal of a key under another master key; the earlier seal stays. A key that this master key seals already is left as
@@ -49,7 +56,9 @@ func (s *Store) SealKeyAnew(ctx context.Context, k exchange.SealedKey, by exchan
 			return err
 		}
 		query, object, args := insertSeal, "wallet", []any{k.WalletID, last.Seal + 1, k.Ciphertext, k.MasterKey, k.PublicKey, k.Algorithm}
-		if k.Purpose != "" {
+		if k.Purpose == exchange.OpeningKeyPurpose {
+			query, object = insertOpeningSeal, "multisig_account"
+		} else if k.Purpose != "" {
 			query, object, args = insertOwnerSeal, "multisig_account", append(args, k.Purpose)
 		}
 		if _, err := t.Exec(ctx, query, args...); err != nil {

@@ -88,6 +88,23 @@ func (s *faultyStore) StoreOwnerKey(ctx context.Context, account uuid.UUID, n in
 	return result(s, "StoreOwnerKey", func() (exchange.MultisigOwner, error) { return s.Store.StoreOwnerKey(ctx, account, n, address, key) })
 }
 
+func (s *faultyStore) StoreOpeningKey(ctx context.Context, account uuid.UUID, address string, key exchange.SealedKey) (exchange.MultisigAccount, error) {
+	return result(s, "StoreOpeningKey", func() (exchange.MultisigAccount, error) { return s.Store.StoreOpeningKey(ctx, account, address, key) })
+}
+
+func (s *faultyStore) StoreHandover(ctx context.Context, h exchange.MultisigHandover) (exchange.MultisigHandover, error) {
+	return result(s, "StoreHandover", func() (exchange.MultisigHandover, error) { return s.Store.StoreHandover(ctx, h) })
+}
+
+func (s *faultyStore) EndHandover(ctx context.Context, h exchange.MultisigHandover, end exchange.HandoverStatus, evidence string) error {
+	_, err := result(s, "EndHandover", func() (struct{}, error) { return struct{}{}, s.Store.EndHandover(ctx, h, end, evidence) })
+	return err
+}
+
+func (s *faultyStore) FundMultisig(ctx context.Context, account uuid.UUID, missing money.Amount) (exchange.MultisigAccount, error) {
+	return result(s, "FundMultisig", func() (exchange.MultisigAccount, error) { return s.Store.FundMultisig(ctx, account, missing) })
+}
+
 func (s *faultyStore) OpenMultisig(ctx context.Context, account uuid.UUID, address string, rent money.Amount) (exchange.MultisigAccount, error) {
 	return result(s, "OpenMultisig", func() (exchange.MultisigAccount, error) { return s.Store.OpenMultisig(ctx, account, address, rent) })
 }

@@ -1,8 +1,10 @@
 package workflows_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +31,7 @@ type councilHarness struct {
 // council is the part of the network that has accounts of several owners. It has one as soon as the payment that opens it is
 // carried out, or when another transaction opened it; an adopted one is always there.
 type council struct {
-	chain.Client
+	chain.Multisig
 	w       *councilHarness
 	other   bool                               // another transaction opened the account
 	answers func(q *chain.Quorum, n int) error // changes the n-th look at the account
@@ -37,6 +39,12 @@ type council struct {
 	keys    int
 
 	unopened error // why an account can't be opened
+
+	outcome func(n int) chain.JointState // of the n-th look at what gives an account on TRON to its owners; nil: it is executed at the second
+	refuses func(n int) error            // why the n-th try to sign that fails
+	costs   string                       // what it costs; the account has what was paid to it
+	tries   int
+	judged  int
 }
 
 // newCouncil is a harness in which two officers agreed to the account on a network; to one that exists if it has an address.
@@ -45,7 +53,11 @@ func newCouncil(t testing.TB, n exchange.Network, address string) *councilHarnes
 	w := &councilHarness{harness: newHarnessOn(t, n)}
 	w.council = &council{w: w}
 	s := w.store.Store
-	storetest.Gas(t, s, storetest.GasWallet(t, s, n).ID, money.Must(n.NativeCoin(), "5"))
+	coins := "5"
+	if n == exchange.Tron {
+		coins = "1000"
+	}
+	storetest.Gas(t, s, storetest.GasWallet(t, s, n).ID, money.Must(n.NativeCoin(), coins))
 	one, two := storetest.User(t, s, exchange.RoleTreasury), storetest.User(t, s, exchange.RoleTreasury)
 	w.request = exchange.MultisigRequest{
 		ID: uuid.New(), Network: n, Asset: money.USDT, Name: "Reserve", Custody: exchange.MultisigSelf, Address: address, Threshold: 2,
@@ -67,6 +79,7 @@ func newCouncil(t testing.TB, n exchange.Network, address string) *councilHarnes
 	w.env.RegisterWorkflow(workflows.OpenMultisig)
 	w.env.RegisterActivity(&activities.MultisigRows{Store: w.store})
 	w.env.RegisterActivity(&activities.MultisigKeys{Store: w.store, Keys: w.council})
+	w.env.RegisterActivity(&activities.MultisigHandovers{Signer: w.council})
 	w.env.RegisterActivity(&activities.Multisigs{Store: w.store, Client: w.council, Poll: time.Nanosecond})
 	return w
 }
@@ -88,13 +101,16 @@ func (c *council) Quorum(ctx context.Context, address string) (chain.Quorum, err
 		q.Owners = append(q.Owners, chain.Owner{Address: o.Address, Weight: uint32(o.Weight)})
 	}
 	slices.SortFunc(q.Owners, func(x, y chain.Owner) int { return strings.Compare(x.Address, y.Address) })
+	if a.Given() {
+		q.Control = &chain.Quorum{Owners: q.Owners, Threshold: uint32(a.Controlling())}
+	}
 	c.looks++
 	if c.answers != nil {
 		if err := c.answers(&q, c.looks); err != nil {
 			return chain.Quorum{}, err
 		}
 	}
-	if address != a.Address || !a.Adopted && !c.other && len(c.w.chain.sent(exchange.ForMultisigOpen)) == 0 {
+	if address != a.Address || !a.Adopted && !c.other && len(c.w.chain.sent(exchange.ForMultisigOpen)) == 0 || a.Given() && c.handover().Status != exchange.HandoverExecuted {
 		return chain.Quorum{}, chain.Errorf(chain.ReasonForeign, "%s does not exist", address)
 	}
 	return q, nil
@@ -102,10 +118,17 @@ func (c *council) Quorum(ctx context.Context, address string) (chain.Quorum, err
 
 func (c *council) Supports(money.Asset) error { return nil }
 
+// Balances are what payments brought to an account that is not given to its owners yet, and nothing after that.
 func (c *council) Balances(_ context.Context, of []chain.Holding) ([]chain.Balance, error) {
 	var all []chain.Balance
 	for _, h := range of {
-		all = append(all, chain.Balance{Amount: money.Zero(h.Asset), At: chain.Block{Number: 1000, ID: "final"}})
+		b := chain.Balance{Amount: money.Zero(h.Asset), At: chain.Block{Number: 1000, ID: "final"}}
+		if h.Asset == money.TRX && c.w.row().Status == exchange.MultisigOpening && c.handover().Status != exchange.HandoverExecuted {
+			for _, p := range c.w.chain.sent(exchange.ForMultisigOpen) {
+				b.Amount = b.Amount.Add(p.Amount)
+			}
+		}
+		all = append(all, b)
 	}
 	return all, nil
 }
@@ -126,6 +149,58 @@ func (c *council) CreateOwnerKey(_ context.Context, account uuid.UUID, _ exchang
 	c.keys++
 	id := uuid.NewString()
 	return "TKey" + id, exchange.SealedKey{WalletID: account, Ciphertext: []byte("sealed " + id), MasterKey: "test", PublicKey: []byte(id), Algorithm: "ed25519"}, nil
+}
+
+func (c *council) CreateOpeningKey(_ context.Context, account uuid.UUID, _ exchange.Network) (string, exchange.SealedKey, error) {
+	c.keys++
+	id := uuid.NewString()
+	return "TBegun" + id, exchange.SealedKey{WalletID: account, Ciphertext: []byte("sealed " + id), MasterKey: "test", PublicKey: []byte(id), Algorithm: "secp256k1"}, nil
+}
+
+func (c *council) GivingCost(context.Context, string, chain.OwnersChange) (money.Amount, error) {
+	return money.Must(money.TRX, cmp.Or(c.costs, "101")), c.unopened
+}
+
+func (c *council) handover() exchange.MultisigHandover {
+	h, _, err := c.w.store.Store.Handover(c.w.t.Context(), c.w.request.ID)
+	if err != nil {
+		c.w.t.Error(err)
+	}
+	return h
+}
+
+// SignHandover signs as the signer does: what may be executed is not signed again.
+func (c *council) SignHandover(ctx context.Context, account uuid.UUID) (exchange.MultisigHandover, exchange.SigningHold, error) {
+	c.tries++
+	if c.refuses != nil {
+		if err := c.refuses(c.tries); err != nil {
+			return exchange.MultisigHandover{}, "", err
+		}
+	}
+	a, err := c.w.store.Store.MultisigAccountByID(ctx, account)
+	if err != nil {
+		return exchange.MultisigHandover{}, "", err
+	}
+	if frozen, err := c.w.store.Frozen(ctx); err != nil || frozen {
+		return exchange.MultisigHandover{}, exchange.HoldFrozen, err
+	}
+	h, err := c.w.store.StoreHandover(ctx, storetest.Handover(c.w.t, a, c.w.start.Add(-time.Hour), byte(c.tries)))
+	return h, "", err
+}
+
+func (c *council) Outcome(_ context.Context, j chain.Joint, _ ...string) (chain.JointOutcome, error) {
+	c.judged++
+	o := chain.JointOutcome{State: chain.JointOpen, TxID: j.ID}
+	if c.outcome != nil {
+		o.State = c.outcome(c.judged)
+	} else if c.judged > 1 {
+		o.State = chain.JointExecuted
+	}
+	return o, nil
+}
+
+func (c *council) Broadcast(context.Context, []byte) (chain.Broadcast, error) {
+	return chain.Broadcast{State: chain.BroadcastAccepted}, nil
 }
 
 // orders gives an operator's command about the account.
@@ -171,6 +246,10 @@ func (w *councilHarness) play(t *testing.T) exchange.MultisigStatus {
 func (w *councilHarness) paidOnce(t *testing.T, a exchange.MultisigAccount) {
 	t.Helper()
 	all := w.chain.sent(exchange.ForMultisigOpen)
+	if a.Given() {
+		w.givenOnce(t, a, all)
+		return
+	}
 	if len(all) > 1 || a.Adopted && len(all) > 0 || a.Status == exchange.MultisigActive && !a.Adopted && !w.council.other && len(all) != 1 {
 		t.Errorf("it is %s and was opened %d times", a.Status, len(all))
 	}
@@ -185,6 +264,118 @@ func (w *councilHarness) paidOnce(t *testing.T, a exchange.MultisigAccount) {
 		if !got.Equal(want) {
 			t.Errorf("the gas wallet has %s, want %s", got, want)
 		}
+	}
+}
+
+// givenOnce checks that an account on TRON is a wallet only when one transaction gave it to its owners, after payments that sufficed.
+func (w *councilHarness) givenOnce(t *testing.T, a exchange.MultisigAccount, all []exchange.ChainPayment) {
+	t.Helper()
+	if h := w.council.handover(); (h.Status == exchange.HandoverExecuted) != (a.Status == exchange.MultisigActive) || h.Status == exchange.HandoverSigned {
+		t.Errorf("it is %s, and what gives it to its owners is %s", a.Status, h.Status)
+	}
+	sum := money.Zero(money.TRX)
+	for _, p := range all {
+		if sum = sum.Add(p.Amount); p.ToAddress != a.OpeningAddress {
+			t.Errorf("%s was paid to %s", p.Amount, p.ToAddress)
+		}
+	}
+	if want := money.Must(money.TRX, cmp.Or(w.council.costs, "101")); a.Status == exchange.MultisigActive && !sum.Equal(want) {
+		t.Errorf("it was paid %s, and costs %s", sum, want)
+	}
+}
+
+// TestOpenMultisigOnTron plays the ways in which an account on TRON gets its owners.
+func TestOpenMultisigOnTron(t *testing.T) {
+	t.Parallel()
+	const active, refused = exchange.MultisigActive, exchange.MultisigRefused
+	lost := func(calls map[string]int) func(string) error {
+		return func(call string) error {
+			if calls[call] > 0 {
+				calls[call]--
+				return errAway
+			}
+			return nil
+		}
+	}
+	script := func(all ...chain.JointState) func(int) chain.JointState {
+		return func(n int) chain.JointState { return all[min(n, len(all))-1] }
+	}
+	short := chain.Errorf(chain.ReasonGas, "it has too little")
+	for _, c := range []struct {
+		name   string
+		events func(w *councilHarness)
+		ends   exchange.MultisigStatus
+		signed int // how many transactions
+		paid   int // how many payments
+		parked []workflows.Reason
+	}{
+		{name: "given", ends: active, signed: 1, paid: 1},
+		{name: "answers get lost", ends: active, signed: 1, paid: 1, events: func(w *councilHarness) {
+			w.store.lost = lost(map[string]int{"StoreOwnerKey": 1, "StoreOpeningKey": 2, "OpenMultisig": 1, "StoreHandover": 2, "EndHandover": 2, "ActivateMultisig": 1})
+		}},
+		{name: "the database is away at each step", ends: active, signed: 1, paid: 1, events: func(w *councilHarness) {
+			w.store.fault = lost(map[string]int{"StoreOpeningKey": 2, "StoreHandover": 2, "EndHandover": 2, "ActivateMultisig": 1})
+		}},
+		{name: "it expires twice", ends: active, signed: 3, paid: 1, events: func(w *councilHarness) {
+			w.council.outcome = script(chain.JointOpen, chain.JointExpired, chain.JointExpired, chain.JointIncluded, chain.JointOpen, chain.JointExecuted)
+		}},
+		{name: "it expires for ever, given up", ends: refused, signed: 10, paid: 1, parked: []workflows.Reason{workflows.ReasonMultisigUngiven}, events: func(w *councilHarness) {
+			w.council.outcome = script(chain.JointExpired)
+			w.at(2*time.Hour, func() { w.orders(activities.VerbRefund) })
+		}},
+		{name: "the signer refuses, then it does not", ends: active, signed: 1, paid: 1, parked: []workflows.Reason{workflows.ReasonMultisigUngiven}, events: func(w *councilHarness) {
+			w.council.refuses = func(n int) error {
+				if n == 1 {
+					return exchange.Errorf(exchange.CodeStateConflict, "no")
+				}
+				return nil
+			}
+			w.at(2*time.Hour, func() { w.orders(activities.VerbRetry) })
+		}},
+		{name: "the fee rises after the payment", ends: active, signed: 1, paid: 2, events: func(w *councilHarness) {
+			w.council.refuses = func(int) error {
+				if len(w.chain.sent(exchange.ForMultisigOpen)) == 1 {
+					w.council.costs = "151"
+					return short
+				}
+				return nil
+			}
+		}},
+		{name: "the signer's node is behind", ends: active, signed: 1, paid: 1, events: func(w *councilHarness) {
+			w.council.refuses = func(n int) error {
+				if n < 4 {
+					return short
+				}
+				return nil
+			}
+		}},
+		{name: "the fee rises again and again, given up", ends: refused, paid: exchange.MostFundings, parked: []workflows.Reason{workflows.ReasonMultisigUngiven}, events: func(w *councilHarness) {
+			w.council.refuses = func(int) error {
+				w.council.costs = strconv.Itoa(101 + 10*len(w.chain.sent(exchange.ForMultisigOpen)))
+				return short
+			}
+			w.at(20*time.Hour, func() { w.orders(activities.VerbRefund) })
+		}},
+		{name: "an owner can't have it, given up", ends: refused, parked: []workflows.Reason{workflows.ReasonMultisigUnopened}, events: func(w *councilHarness) {
+			w.council.unopened = chain.Errorf(chain.ReasonAddress, "an owner is a contract")
+			w.at(2*time.Hour, func() { w.orders(activities.VerbRefund) })
+		}},
+		{name: "it is frozen for a while", ends: active, signed: 1, paid: 1, events: func(w *councilHarness) { w.frozen(func() {}) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newCouncil(t, exchange.Tron, "")
+			if c.events != nil {
+				c.events(w)
+			}
+			if got := w.play(t); got != c.ends {
+				t.Errorf("it ended as %s, want %s", got, c.ends)
+			}
+			if h, paid := w.council.handover(), w.chain.sent(exchange.ForMultisigOpen); h.N != c.signed || len(paid) != c.paid {
+				t.Errorf("%d transactions were signed and %d payments made, want %d and %d", h.N, len(paid), c.signed, c.paid)
+			}
+			w.signs.were(t, workflows.OpenMultisigID(w.request.ID), c.parked...)
+		})
 	}
 }
 
@@ -317,6 +508,18 @@ func councilRehearsals() map[workflows.Reason]rehearsal {
 			w := newCouncil(t, exchange.Solana, "")
 			w.council.unopened = chain.Errorf(chain.ReasonUnsupported, "an owner has no key")
 			c.mend = func() { w.council.unopened = nil }
+			w.rehearses(t, c)
+		}},
+		workflows.ReasonMultisigUngiven: {retryOrRefund, func(t *testing.T, c *parkedCommand) {
+			w := newCouncil(t, exchange.Tron, "")
+			broken := true
+			w.council.refuses = func(int) error {
+				if broken {
+					return exchange.Errorf(exchange.CodeStateConflict, "no")
+				}
+				return nil
+			}
+			c.mend = func() { broken = false }
 			w.rehearses(t, c)
 		}},
 		workflows.ReasonMultisigUnverified: {retryOrRefund, func(t *testing.T, c *parkedCommand) {

@@ -5,6 +5,7 @@ import "kivuko/activities"
 // Reasons to park of an account of several owners.
 const (
 	ReasonMultisigUnopened   Reason = "multisig-unopened"   // what opens it can't be prepared
+	ReasonMultisigUngiven    Reason = "multisig-ungiven"    // its first key can't give it to its owners
 	ReasonMultisigUnverified Reason = "multisig-unverified" // its owners are not known to be the agreed ones
 )
 
@@ -21,6 +22,12 @@ var multisigGuide = map[Reason]advice{
 	ReasonMultisigUnopened: {
 		"An account of several owners can't be opened: its owners' keys, its address or the payment that opens it could not be made.",
 		"Read the error, and look for a gas wallet, the signer and the network's nodes. Send retry when the cause is mended, or refund to give the account up.",
+		retryOrRefund,
+	},
+	ReasonMultisigUngiven: {
+		"An account on TRON exists and is paid for, and its first key could not give it to its owners: that can't be signed, or no block took it, or the account lacks coins again and again.",
+		"Read the error, and look at the signer, the network's nodes and the account in an explorer. Send retry to go on: what was signed is sent again, and another one is signed only after it can't be executed any more. " +
+			"Refund gives the account up, when nothing that was signed can be executed; what it has stays there.",
 		retryOrRefund,
 	},
 	ReasonMultisigUnverified: {

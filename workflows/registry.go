@@ -284,6 +284,7 @@ var (
 	multisigs      *activities.Multisigs
 	multisigKeys   *activities.MultisigKeys
 	multisigRows   *activities.MultisigRows
+	multisigGiven  *activities.MultisigHandovers
 
 	multisigPayloads *activities.MultisigPayloads
 	multisigSigning  *activities.MultisigSigning
@@ -305,7 +306,7 @@ func Activities(queue string) []any {
 	case ChainOf(queue) != "":
 		return []any{chains, ahead, deposits, comparing, syncing, cold, multisigs, multisigPayloads}
 	case SignerOf(queue) != "":
-		return []any{signing, wallets, multisigKeys, multisigSigning}
+		return []any{signing, wallets, multisigKeys, multisigGiven, multisigSigning}
 	}
 	return nil
 }

@@ -73,6 +73,8 @@ type PaymentSigner struct {
 	turns    turns
 	cold     ColdStore
 	joint    JointStore
+
+	handovers HandoverStore
 }
 
 // PaymentSignerConfig configures a PaymentSigner.
@@ -87,6 +89,8 @@ type PaymentSignerConfig struct {
 	Cold ColdStore
 	// Joint stores what several owners sign; nil when this signer has no part in it.
 	Joint JointStore
+	// Handovers stores what gives accounts to their owners; nil when this signer gives none.
+	Handovers HandoverStore
 }
 
 // NewPaymentSigner checks the configuration.
@@ -107,7 +111,7 @@ func NewPaymentSigner(c PaymentSignerConfig) (*PaymentSigner, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &PaymentSigner{store: c.Store, vault: c.Vault, clients: c.Clients, ceilings: c.Ceilings, now: c.Now, turns: newTurns(), cold: c.Cold, joint: c.Joint}, nil
+	return &PaymentSigner{store: c.Store, vault: c.Vault, clients: c.Clients, ceilings: c.Ceilings, now: c.Now, turns: newTurns(), cold: c.Cold, joint: c.Joint, handovers: c.Handovers}, nil
 }
 
 // SignPayment implements Signer. While a transaction of the payment is alive no other is signed, and a signature is stored
@@ -344,6 +348,9 @@ func (o order) draft() chain.Draft {
 	case exchange.ForNonceAdvance:
 		d.Step = chain.NonceAdvance
 	case exchange.ForMultisigOpen:
+		if _, gives := o.client.(chain.Giver); gives {
+			break // it pays for what the account's own key does
+		}
 		seed, owners := chain.OpeningOf(*o.opens)
 		d.Seed, d.Owners = seed, &owners
 	case exchange.ForOrder, exchange.ForRefund, exchange.ForTransfer, exchange.ForGas, exchange.ForSweep, exchange.ForFunding, exchange.ForWithdrawal, exchange.ForFeeSweep,

@@ -19,6 +19,15 @@ func multisigRows() []row {
 	}
 }
 
+// givenRows are those with an account on TRON that is given to its owners.
+func givenRows() []row {
+	return []row{
+		{"SignHandover/*/*", "signer-tron", always(multisigScenario{begin: sharedGiven, ends: exchange.MultisigActive, payments: 1})},
+		{"DeliverHandover/*/*", "chain-tron", always(multisigScenario{begin: sharedGiven, ends: exchange.MultisigActive, payments: 1})},
+		{"MakeOwnerKeys/StoreOpeningKey#?/*", "signer-tron", always(multisigScenario{begin: sharedGiven, ends: exchange.MultisigActive, payments: 1})},
+	}
+}
+
 // multisigScenario is the scenario of an account of several owners.
 type multisigScenario struct {
 	begin    transferScene
@@ -37,7 +46,10 @@ func (b multisigScenario) judge(t *testing.T, w *harness, tr *trial) {
 	s := w.sharedIs(t, tr.shared, b.ends)
 	w.openedOnce(t, s, b.payments)
 	if b.ends == exchange.MultisigActive {
-		w.isShared(t, w.outsidersOn(t, w.ethereum()), s)
+		n, _ := w.nodeOf(s.Network)
+		o := w.outsidersOn(t, n)
+		w.onTron(t, o, s)
+		w.isShared(t, o, s)
 	}
 }
 
@@ -46,6 +58,14 @@ func sharedOpened(t *testing.T, w *harness, tr *trial, arm func()) {
 	people := w.outsidersOn(t, w.ethereum()).people(t, 1)
 	waits := w.asksForShared(t, exchange.Ethereum, exchange.MultisigSelf, "", 2,
 		w.officerOwner(t, demo.TreasuryEmail), owner(people[0]), w.officerOwner(t, secondOfficer))
+	arm()
+	tr.shared = w.agreesToShared(t, waits)
+}
+
+// sharedGiven has two officers have an account made on TRON while the process dies.
+func sharedGiven(t *testing.T, w *harness, tr *trial, arm func()) {
+	people := w.outsidersOn(t, w.tronNode()).people(t, 2)
+	waits := w.asksForShared(t, exchange.Tron, exchange.MultisigSelf, "", 2, owner(people[0]), w.officerOwner(t, demo.TreasuryEmail), owner(people[1]))
 	arm()
 	tr.shared = w.agreesToShared(t, waits)
 }

@@ -85,7 +85,7 @@ type track struct {
 
 func table() []track {
 	return []track{
-		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows(), withdrawalRows(), bankRefundRows()), floatRows())},
+		{"tron", among(slices.Concat(orderRows(), saleRows(), otcRows(), withdrawalRows(), bankRefundRows(), givenRows()), floatRows())},
 		{"ethereum", slices.Concat(solanaRows(), swapRows(), multisigRows(), proposalRows(), transferRows())},
 		{"webhooks", hookRows()},
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // shared records the ways of an account of several owners, on Ethereum: opened, adopted, refused; and on Solana one whose opening fails
-// and is retried or given up.
+// and is retried or given up; and on TRON one that is given to its owners.
 func (r *recorder) shared(t *testing.T) {
 	w := r.harness
 	o := w.outsidersOn(t, w.ethereum())
@@ -24,6 +24,9 @@ func (r *recorder) shared(t *testing.T) {
 	address := o.opens(t, newSeed(), quorumOf(people, 2))
 	keep(w.shares(t, o.Network(), exchange.MultisigSelf, address, 3, owner(people[0]), owner(people[1]), owner(people[2])), exchange.MultisigRefused, "open_multisig_refused")
 	keep(w.shares(t, o.Network(), exchange.MultisigSelf, address, 2, owner(people[0]), owner(people[1]), owner(people[2])), exchange.MultisigActive, "open_multisig_adopted")
+	tron := w.outsidersOn(t, w.tronNode())
+	people = tron.people(t, 2)
+	keep(w.shares(t, exchange.Tron, exchange.MultisigSelf, "", 2, owner(people[0]), w.officerOwner(t, demo.TreasuryEmail), owner(people[1])), exchange.MultisigActive, "open_multisig_tron")
 	heal(t, w.solana())
 	for _, story := range []struct {
 		verb, name string

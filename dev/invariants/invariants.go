@@ -132,7 +132,8 @@ FROM refunds f JOIN payment_exceptions x ON x.id = f.exception_id CROSS JOIN LAT
 WHERE f.rail = 'bank' AND NOT (c.refunds <= 1 AND CASE f.status WHEN 'completed' THEN c.times = 1 AND c.paid = x.amount AND x.status = 'refunded' ELSE c.times = 0 END)`
 
 // Every owner that was agreed to, first or by a change, has an address, which is that of a key of ours where we hold the key. One payment opened an account that
-// was not adopted, or none when another one's transaction did: then ours was given up.
+// was not adopted, or none when another one's transaction did: then ours was given up. On TRON up to three pay for one transaction that gives the account to
+// its owners.
 const shared = `
 SELECT 'account ' || a.id || ' is ' || a.status || ', has ' || c.wallets || ' wallets and ' || c.owners || ' of ' || c.agreed || ' owners, and ' || c.paid || ' payments opened it'
 FROM multisig_accounts a CROSS JOIN LATERAL (SELECT
@@ -143,10 +144,12 @@ FROM multisig_accounts a CROSS JOIN LATERAL (SELECT
             ORDER BY s.completed_at DESC, s.id DESC LIMIT 1),
         (SELECT jsonb_array_length(g.change -> 'owners') FROM control_changes g WHERE g.id = a.change_id AND g.status = 'confirmed')) AS agreed,
     (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id AND p.status = 'completed' AND p.to_address = a.address) AS paid,
+    (SELECT count(*) FROM multisig_handovers h WHERE h.account_id = a.id AND h.status <> 'expired') AS given,
+    (SELECT count(*) FROM multisig_handovers h WHERE h.account_id = a.id AND h.status = 'executed') AS executed,
     (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id AND p.status = 'cancelled') AS given_up,
     (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id AND p.status NOT IN ('completed', 'cancelled')) AS alive) c
 WHERE (a.status IN ('active', 'differs')) <> (c.wallets = 1) OR a.status IN ('active', 'differs') AND NOT (c.owners = c.agreed AND c.alive = 0 AND
-    CASE WHEN a.adopted THEN c.paid = 0 ELSE c.paid = 1 OR c.paid = 0 AND c.given_up > 0 END)`
+    CASE WHEN a.adopted THEN (c.paid, c.given) = (0, 0) WHEN a.kind = 'tron' THEN c.paid BETWEEN 1 AND 3 AND (c.given, c.executed) = (1, 1) ELSE c.given = 0 AND (c.paid = 1 OR c.paid = 0 AND c.given_up > 0) END)`
 
 // Queryer is a database, or a transaction of one.
 type Queryer interface {

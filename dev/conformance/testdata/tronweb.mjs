@@ -37,6 +37,10 @@ const commands = {
     const tx = await tw.transactionBuilder.updateAccountPermissions(given.from, given.owner, undefined, given.actives);
     return { id: tx.txID, raw: tx.raw_data_hex };
   },
+  async permissions() {
+    const account = await tw.trx.getAccount(given.account);
+    return { owner: account.owner_permission, actives: account.active_permission, witness: account.witness_permission !== undefined };
+  },
   async send() {
     return tw.trx.sendRawTransaction(shown());
   },

@@ -1,10 +1,13 @@
 -- An account moves on when there is reason to. The flows open one when each owner has an address, and give it up when its payment is; the chain
 -- worker, which reads the final chain, alone says whether it is what was agreed. Another transaction than ours may have opened it, for the
--- same owners; our payment is cancelled then. Every change is a step, or what a newer block says. What an account has at the block at which it
--- becomes a wallet is its opening balance. Its thresholds change with its owners, in the transaction that stores an executed change of them.
+-- same owners; our payment is cancelled then. On TRON it is opened at the address of the key that it begins with, and a transaction that is final
+-- has given it to its owners, whose quorum for changes of the owners is one higher than for payments. Every change is a step, or what a newer
+-- block says. What an account has at the block at which it becomes a wallet is its opening balance. Its thresholds change with its owners, in the
+-- transaction that stores an executed change of them.
 CREATE OR REPLACE FUNCTION check_multisig_step() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    payment text := (SELECT p.status FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = NEW.id);
+    payment text := (SELECT p.status FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = NEW.id ORDER BY p.n DESC LIMIT 1);
+    given   boolean := NEW.kind = 'tron' AND NOT NEW.adopted;
     fault   text;
     agreed  boolean := OLD.status IN ('active', 'differs') AND NEW.status = OLD.status
         AND NEW.checked_block = OLD.checked_block AND current_user NOT IN ('kivuko_api', 'kivuko_flows', 'kivuko_momo', 'kivuko_signer')
@@ -26,8 +29,17 @@ BEGIN
         WHEN OLD.status = NEW.status AND NOT agreed AND NOT coalesce(NEW.checked_block > OLD.checked_block, false) THEN 'changes without a reason'
         WHEN NEW.status IN ('active', 'differs') AND NOT agreed AND NOT coalesce(NEW.checked_block > coalesce(OLD.checked_block, 0), false) THEN 'is judged by no newer block'
         WHEN NEW.address IS DISTINCT FROM OLD.address AND NEW.status <> 'opening' THEN 'gets an address without being opened'
-        WHEN NEW.control_threshold IS DISTINCT FROM OLD.control_threshold AND NOT agreed AND NOT (OLD.control_threshold IS NULL AND OLD.status = 'preparing' AND NEW.status = 'active') THEN 'gets another quorum'
+        WHEN NEW.control_threshold IS DISTINCT FROM OLD.control_threshold AND NOT agreed
+            AND NOT (OLD.control_threshold IS NULL AND OLD.status = 'preparing' AND (NEW.status = 'active' OR given AND NEW.status = 'opening')) THEN
+            'gets another quorum'
         WHEN NEW.status = 'opening' AND (NEW.adopted OR EXISTS (SELECT FROM multisig_owners o WHERE o.account_id = NEW.id AND o.address IS NULL)) THEN 'can not be opened'
+        WHEN given AND OLD.status = 'preparing' AND NEW.status = 'opening'
+            AND (NEW.address IS DISTINCT FROM (SELECT k.address FROM multisig_opening_keys k WHERE k.account_id = NEW.id AND k.seal = 1)
+                OR NEW.control_threshold IS DISTINCT FROM (SELECT least(NEW.threshold + 1, sum(o.weight)) FROM multisig_owners o WHERE o.account_id = NEW.id)) THEN
+            'is not opened with its key, or with another quorum'
+        WHEN given AND OLD.status = 'opening' AND NEW.status = 'active' AND NOT EXISTS (SELECT FROM multisig_handovers h WHERE h.account_id = NEW.id AND h.status = 'executed') THEN
+            'was not given to its owners'
+        WHEN NEW.status = 'refused' AND EXISTS (SELECT FROM multisig_handovers h WHERE h.account_id = NEW.id AND h.status = 'signed') THEN 'may still be given to its owners'
         WHEN OLD.status = 'preparing' AND NEW.status = 'active' AND (NOT NEW.adopted OR NEW.kind = 'tron' AND NEW.control_threshold IS NULL) THEN 'was not adopted'
         WHEN OLD.status = 'opening' AND NEW.status = 'active' AND NOT coalesce(payment IN ('completed', 'cancelled'), false) THEN 'was not opened'
         WHEN NEW.status = 'refused' AND payment NOT IN ('completed', 'cancelled') THEN 'may still be opened'
