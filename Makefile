@@ -158,7 +158,7 @@ SOAK ?= 10m
 SEED ?=
 
 .PHONY: soak
-soak: build ## buy, sell, send and serve the desk on three chains for SOAK (10m) with injected failures; SEED repeats a plan, ONLY=swap plans one kind
+soak: build ## buy, sell, send, propose and serve the desk on three chains for SOAK (10m) with injected failures; SEED repeats a plan, ONLY=swap plans one kind
 	@$(GO) -C dev build -buildvcs=false -o "$(bin)/kivuko-soak" ./cmd/kivuko-soak
 	exec "$(bin)/kivuko-soak" -root "$(CURDIR)" -for $(SOAK) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only "$(ONLY)")
 

@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"kivuko/dev/demo"
@@ -118,30 +119,14 @@ func steps() []stack.Step {
 	return all
 }
 
-// demonstration creates the demo data, and plays the main job and the OTC desk once.
+// job is a part of the demo that plays once.
+type job struct {
+	name string
+	play func(context.Context, demo.Stack) error
+}
+
+// demonstration creates the demo data, and plays the main job, the OTC desk and payments from wallets of several owners once.
 func demonstration() []stack.Step {
-	environment := func(s *stack.Stack) demo.Stack {
-		w := demo.Stack{
-			API: "http://" + s.Addresses.API, TronControl: "http://" + s.Addresses.TronControl,
-			EthereumControl: "http://" + s.Addresses.EthereumControl, Momo: "http://" + s.Addresses.Momo, Messages: "http://" + s.Addresses.Messages, DatabaseURL: s.ProductDatabase(),
-			AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: s.Supervisor.Say,
-		}
-		if s.Solana() {
-			w.SolanaControl = "http://" + s.Addresses.SolanaControl
-		}
-		return w
-	}
-	// played is a step that plays a job. When the job fails, the stack stays up, so that the failure can be examined in it.
-	played := func(name string, play func(context.Context, demo.Stack) error) stack.Step {
-		return stack.Step{Name: name, Run: func(ctx context.Context, s *stack.Stack) error {
-			err := play(ctx, environment(s))
-			if err != nil && ctx.Err() == nil {
-				s.Supervisor.Say("THE %s FAILED: %v\nThe stack keeps running.", strings.ToUpper(name), err)
-				return nil
-			}
-			return err
-		}}
-	}
 	return []stack.Step{
 		{Name: "demo accounts, wallets, offers", Run: func(ctx context.Context, s *stack.Stack) error {
 			s.Note("API documentation", "http://"+s.Addresses.API+"/docs")
@@ -149,14 +134,41 @@ func demonstration() []stack.Step {
 			for _, p := range demo.People() {
 				s.Note("login: "+p.Role, p.Email+" / "+demo.Password)
 			}
-			if err := demo.Seed(ctx, environment(s)); err != nil {
-				return err
-			}
-			return demo.AwaitGas(ctx, environment(s))
+			return demo.Seed(ctx, demoStack(s))
 		}},
-		played("main job", demo.MainJob),
-		played("OTC desk", demo.Desk),
+		played("wallets of several owners", job{"opening of wallets of several owners", demo.OpenShared}),
+		played("main job", job{"main job", demo.MainJob}, job{"payments from wallets of several owners", demo.PayShared}),
+		played("OTC desk", job{"OTC desk", demo.Desk}),
 	}
+}
+
+// demoStack has the addresses of a stack that the demo needs.
+func demoStack(s *stack.Stack) demo.Stack {
+	w := demo.Stack{
+		API: "http://" + s.Addresses.API, TronControl: "http://" + s.Addresses.TronControl, TronGRPC: s.Addresses.TronGRPC,
+		EthereumControl: "http://" + s.Addresses.EthereumControl, NoSafe: !s.Safe(), Momo: "http://" + s.Addresses.Momo,
+		Messages: "http://" + s.Addresses.Messages, DatabaseURL: s.ProductDatabase(), AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: s.Supervisor.Say,
+	}
+	if s.Solana() {
+		w.SolanaControl = "http://" + s.Addresses.SolanaControl
+	}
+	return w
+}
+
+// played is a step that plays jobs at once. When one fails, the stack stays up, so that the failure can be examined in it.
+func played(name string, jobs ...job) stack.Step {
+	return stack.Step{Name: name, Run: func(ctx context.Context, s *stack.Stack) error {
+		var all sync.WaitGroup
+		for _, j := range jobs {
+			all.Go(func() {
+				if err := j.play(ctx, demoStack(s)); err != nil && ctx.Err() == nil {
+					s.Supervisor.Say("THE %s FAILED: %v\nThe stack keeps running.", strings.ToUpper(j.name), err)
+				}
+			})
+		}
+		all.Wait()
+		return ctx.Err()
+	}}
 }
 
 func runStack(ctx context.Context, args []string) (err error) {

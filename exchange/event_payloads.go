@@ -157,6 +157,7 @@ var eventMeans = map[string]string{
 	"multisig_account kind":            "What enforces the quorum.",
 	"multisig_proposal kind":           "What the proposal does.",
 	"multisig_proposal policy_version": "The version of the wallet's policy by which officers approve it.",
+	"multisig_proposal merchant_id":    "The merchant with whom the wallet is shared.",
 	"multisig_account custody":         "Who holds the owners' keys: themselves, or our key store.",
 	"multisig_account change_id":       "The change by which two officers agreed to the account.",
 	"multisig_account merchant_id":     "The merchant with whom the account is shared.",
@@ -207,7 +208,7 @@ var payloadOf = map[string]string{
 	"swap": "id requested_by owner_id? wallet_id network from_asset from_amount to_asset to_amount rate fee pricing_profile_id? quote_id status status_detail reservation_id " +
 		"expires_at version",
 	"swap_marks":                "id network asset low high available~ version",
-	"multisig_proposal":         "id kind wallet_id network asset amount destination value policy_version supersedes? signable_at~ digest status status_detail ending tx_hash expires_at version",
+	"multisig_proposal":         "id kind merchant_id? wallet_id network asset amount destination value policy_version supersedes? signable_at~ digest status status_detail ending tx_hash expires_at version",
 	"multisig_proposal.payload": "id payload_id network joint_id expires_at~",
 	"multisig_proposal.void":    "id payload_id network joint_id evidence",
 	"multisig_proposal.signed":  "id payload_id owner held",

@@ -89,6 +89,14 @@ func (p Proposal) Sent() bool {
 	return p.Status == ProposalBroadcasting || p.Status == ProposalConfirming
 }
 
+// Standing says where the proposal is, for messages.
+func (p Proposal) Standing() string {
+	if p.Ending != "" {
+		return string(p.Status) + " and is to end as " + string(p.Ending)
+	}
+	return string(p.Status)
+}
+
 // Intent is the hash of everything about a proposal that an approval covers. It never changes.
 func (p Proposal) Intent() string {
 	h := sha256.New()

@@ -70,7 +70,7 @@ func (t unitTx) issueTicket(ctx context.Context, d decidable, k exchange.Approva
 	if err := t.mayDecide(ctx, d, k.OfficerID); err != nil {
 		return err
 	}
-	if err := require(k.Digest == d.digest, "/digest", "mismatch", "must be the "+string(d.object)+"'s current digest"); err != nil {
+	if err := require(k.Digest == d.digest, "/digest", "mismatch", d.digestWanted()); err != nil {
 		return err
 	}
 	if err := require(k.Amount.Equal(d.amount), "/amount", "mismatch", "must be the "+string(d.object)+"'s amount"); err != nil {
@@ -105,6 +105,14 @@ func (t unitTx) knownTicket(ctx context.Context, k exchange.ApprovalTicket) (boo
 	return true, nil
 }
 
+// digestWanted is the rule of the digest in a request. That of a payload has a name of its own, because owners sign another one.
+func (d decidable) digestWanted() string {
+	if d.object == exchange.ApprovePayload {
+		return "must be the confirmation_digest of the payload"
+	}
+	return "must be the " + string(d.object) + "'s current digest"
+}
+
 // TicketCounted reports whether the decision of a ticket was counted.
 func (s *Store) TicketCounted(ctx context.Context, id uuid.UUID) (bool, error) {
 	return readOne[bool](ctx, s.db, "approval", readApprovalOfTicket, id)
@@ -130,6 +138,9 @@ func (t unitTx) mayDecide(ctx context.Context, d decidable, officer uuid.UUID) e
 		return err
 	}
 	if twice {
+		if d.object == exchange.ApprovePayload {
+			return exchange.Errorf(exchange.CodeConflict, "You have already confirmed this payload. Other owners have to sign.")
+		}
 		return exchange.Errorf(exchange.CodeConflict, "You have already decided about this %s. Another officer has to decide.", d.object)
 	}
 	return d.open()

@@ -147,7 +147,7 @@ func (s *Store) ExecuteProposal(ctx context.Context, id uuid.UUID, a exchange.As
 			return err
 		}
 		if w.p.Status != exchange.ProposalReady || w.p.Ending != "" || y == uuid.Nil {
-			return exchange.Errorf(exchange.CodeStateConflict, "A proposal that is %s can't be executed.", w.p.Status)
+			return exchange.Errorf(exchange.CodeStateConflict, "The proposal is %s; it can be executed while it is ready, which it is when enough owners have signed.", w.p.Standing())
 		}
 		if !w.now.Before(w.p.ExpiresAt) {
 			return exchange.Errorf(exchange.CodeStateConflict, "The time of the proposal is over, so it can't be executed.")

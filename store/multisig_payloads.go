@@ -155,16 +155,14 @@ func (w *proposalWork) addPayload(ctx context.Context, y exchange.MultisigPayloa
 	if y, err = w.payload(ctx, y.ID); err != nil {
 		return y, err
 	}
-	if w.p.Status == exchange.ProposalApproving {
-		if err := w.move(ctx, exchange.ProposalSigning, exchange.WaitOwners); err != nil {
-			return y, err
-		}
-	}
 	after := map[string]any{"payload_id": y.ID, "network": y.Network, "joint_id": y.JointID}
 	if !y.ExpiresAt.IsZero() {
 		after["expires_at"] = y.ExpiresAt
 	}
-	return y, w.report(ctx, "payload", after)
+	if err := w.report(ctx, "payload", after); err != nil || w.p.Status != exchange.ProposalApproving {
+		return y, err
+	}
+	return y, w.move(ctx, exchange.ProposalSigning, exchange.WaitOwners)
 }
 
 const endPayload = `UPDATE multisig_payloads SET status = $2, evidence = $3, updated_at = $4 WHERE id = $1 AND status = 'open'`

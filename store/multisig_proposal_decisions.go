@@ -35,7 +35,7 @@ func (t unitTx) decidableProposal(p exchange.Proposal, action exchange.ApprovalA
 				return exchange.Errorf(exchange.CodeStateConflict, "Enough officers approved the change of the owners; it rests until %s.", p.SignableAt.UTC().Format(time.RFC3339))
 			}
 			if p.Ending != "" || action == exchange.Approve && released || p.Status != exchange.ProposalApproving && (action == exchange.Approve || !p.Status.Signable()) {
-				return exchange.Errorf(exchange.CodeStateConflict, "The proposal is %s and waits for no such decision.", p.Status)
+				return exchange.Errorf(exchange.CodeStateConflict, "The proposal is %s, and waits for no such decision.", p.Standing())
 			}
 			return nil
 		},
@@ -123,7 +123,7 @@ func (t unitTx) decidablePayload(y exchange.MultisigPayload, p exchange.Proposal
 		},
 		open: func() error {
 			if !y.Open() || !p.Status.Signable() || p.Ending != "" {
-				return exchange.Errorf(exchange.CodeStateConflict, "The payload is %s, and its proposal %s; it takes no signatures.", y.Status, p.Status)
+				return exchange.Errorf(exchange.CodeStateConflict, "The payload is %s, and its proposal %s; it takes no signatures.", y.Status, p.Standing())
 			}
 			return nil
 		},

@@ -127,7 +127,7 @@ func (w *proposalWork) approveUnmoved(ctx context.Context) (exchange.ProposalSta
 	case w.p.PaymentID != uuid.Nil:
 		detail = w.p.StatusDetail
 	case s.Enough && s.Released:
-		detail, err = exchange.WaitPayload, w.release(ctx, s)
+		detail, err = exchange.WaitPayload, w.release(ctx)
 	case s.Enough && w.p.Kind == exchange.ProposeOwners:
 		detail = exchange.WaitPause
 		if w.p.SignableAt.IsZero() {
@@ -158,21 +158,13 @@ WHERE s.id = $1 AND NOT EXISTS (SELECT FROM multisig_owners b WHERE b.brought_by
     AND NOT EXISTS (SELECT FROM multisig_owners a WHERE a.account_id = s.wallet_id AND a.standing = 'agreed' AND a.address = o ->> 'address')`
 
 // release approves the payment of a proposal that moves nothing, and brings the owners who are new.
-func (w *proposalWork) release(ctx context.Context, s unmovedStanding) error {
+func (w *proposalWork) release(ctx context.Context) error {
 	by := byPolicy
 	if w.p.Kind == exchange.ProposeOwners {
 		if _, err := w.Exec(ctx, bringOwners, w.p.ID); err != nil {
 			return err
 		}
-		var voices []uuid.UUID
-		for _, v := range s.Voices {
-			id, err := uuid.Parse(v)
-			if err != nil {
-				return err
-			}
-			voices = append(voices, id)
-		}
-		by = approvedBy(voices)
+		by = byOfficers
 	}
 	return w.pay(ctx, by)
 }

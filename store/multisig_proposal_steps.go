@@ -72,7 +72,7 @@ func (w *proposalWork) approve(ctx context.Context) (exchange.ProposalStanding, 
 		detail = w.p.StatusDetail // what its payment waits for
 	case v.Pass:
 		detail = exchange.WaitPayload
-		err = w.pay(ctx, approvedBy(approvers))
+		err = w.pay(ctx, byOfficers)
 	case len(approvers) >= v.Officers:
 		detail = exchange.WaitRest
 	case len(approvers) > 0:
@@ -86,6 +86,9 @@ func (w *proposalWork) approve(ctx context.Context) (exchange.ProposalStanding, 
 	}
 	return exchange.ProposalStanding{Proposal: w.p, Needed: v.Officers, Approvals: len(approvers), PaymentID: w.p.PaymentID}, err
 }
+
+// byOfficers approves the payments of proposals. Who they are is in the approvals: a merchant gets the payment's events, and not their ids.
+const byOfficers = "officers"
 
 // pay approves the payment. The house's gas wallet pays for it where the wallet does not itself.
 func (w *proposalWork) pay(ctx context.Context, approvedBy string) error {
@@ -149,7 +152,7 @@ func (w *proposalWork) want(ctx context.Context, to exchange.ProposalStatus, det
 		return err
 	}
 	if w.p.Sent() {
-		return exchange.Errorf(exchange.CodeStateConflict, "A proposal that is %s can't end so.", w.p.Status)
+		return exchange.Errorf(exchange.CodeStateConflict, "The proposal is %s: its transaction may be on the way, so it can't be given up.", w.p.Standing())
 	}
 	if len(open) == 0 {
 		if w.p.Status == exchange.ProposalProposed && to != exchange.ProposalCancelled {

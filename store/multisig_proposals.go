@@ -146,7 +146,7 @@ func (s *Store) addPayloads(ctx context.Context, ids []uuid.UUID, facts map[uuid
 
 func proposalSnapshot(p exchange.Proposal) map[string]any {
 	shot := map[string]any{
-		"id": p.ID, "kind": p.Kind, "wallet_id": p.WalletID, "network": p.Network, "asset": p.Amount.Asset(), "amount": p.Amount.String(), "destination": p.Destination,
+		"id": p.ID, "kind": p.Kind, "merchant_id": nullID(p.MerchantID), "wallet_id": p.WalletID, "network": p.Network, "asset": p.Amount.Asset(), "amount": p.Amount.String(), "destination": p.Destination,
 		"value": p.Value.String(), "policy_version": p.PolicyVersion, "digest": p.Digest, "status": p.Status, "status_detail": p.StatusDetail, "ending": p.Ending,
 		"tx_hash": p.TxHash, "expires_at": p.ExpiresAt, "version": p.Version, "supersedes": nullID(p.Supersedes),
 	}

@@ -74,7 +74,7 @@ func (w *proposalWork) mayUseKey(ctx context.Context, out *exchange.OwnerSigning
 	}
 	out.Approval, out.UserID = c.Approval, c.UserID
 	if !out.Payload.Open() || !w.p.Status.Signable() || w.p.Ending != "" {
-		return exchange.Errorf(exchange.CodeStateConflict, "The payload is %s, and its proposal %s; it takes no signatures.", out.Payload.Status, w.p.Status)
+		return exchange.Errorf(exchange.CodeStateConflict, "The payload is %s, and its proposal %s; it takes no signatures.", out.Payload.Status, w.p.Standing())
 	}
 	var denied bool
 	if err := w.Get(ctx, &denied, isDeniedOutside, w.p.Network, w.p.Destination); err != nil {
@@ -112,7 +112,7 @@ func (s *Store) StoreSignature(ctx context.Context, g exchange.MultisigSignature
 			return err
 		}
 		if !y.Open() || !w.p.Status.Signable() || w.p.Ending != "" {
-			return exchange.Errorf(exchange.CodeStateConflict, "The payload is %s, and its proposal %s; it takes no signatures.", y.Status, w.p.Status)
+			return exchange.Errorf(exchange.CodeStateConflict, "The payload is %s, and its proposal %s; it takes no signatures.", y.Status, w.p.Standing())
 		}
 		o, found, err := readFound[exchange.MultisigOwner](ctx, w, readOwnerAt, y.WalletID, g.Owner)
 		if err == nil && (!found || o.Held != g.Held || !y.SignedBy(g.Owner)) {

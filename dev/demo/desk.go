@@ -80,9 +80,12 @@ func (d *desk) logIn(ctx context.Context) (err error) {
 }
 
 // tells returns what prints the steps of a job.
-func (d *desk) tells(job string) func(format string, args ...any) {
+func (d *desk) tells(job string) func(format string, args ...any) { return d.lines(d.began, job) }
+
+// lines returns what prints the steps of a job or of a network, with the time since the job began.
+func (w Stack) lines(began time.Time, name string) func(format string, args ...any) {
 	return func(format string, args ...any) {
-		d.Say("  %5.1f s  %-10s  %s", time.Since(d.began).Seconds(), job, fmt.Sprintf(format, args...))
+		w.Say("  %5.1f s  %-10s  %s", time.Since(began).Seconds(), name, fmt.Sprintf(format, args...))
 	}
 }
 

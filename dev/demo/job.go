@@ -72,10 +72,7 @@ func MainJob(ctx context.Context, w Stack) error {
 	w.Say("\nThe main job: on each network a customer buys %s USDT with shillings from a phone, sells %s of them back, and swaps %s for USDC.", buy, sold, swapped)
 	group, inner := errgroup.WithContext(ctx)
 	for _, n := range w.Nodes() {
-		j := job{Stack: w, node: n, buyer: person(buyers[n.Network])}
-		j.say = func(format string, args ...any) {
-			w.Say("  %5.1f s  %-8s  %s", time.Since(began).Seconds(), networkNames[n.Network], fmt.Sprintf(format, args...))
-		}
+		j := job{Stack: w, node: n, buyer: person(buyers[n.Network]), say: w.lines(began, networkNames[n.Network])}
 		group.Go(func() error {
 			var bought order
 			c, err := w.caller().Login(inner, j.buyer.Email, Password)

@@ -21,6 +21,8 @@ type Stack struct {
 	TronControl     string // http://host:port of the development node's control
 	EthereumControl string
 	SolanaControl   string
+	TronGRPC        string // host:port of the node, for tools of others
+	NoSafe          bool   // Ethereum has no accounts of several owners
 	Momo            string // http://host:port of the mobile money sandbox
 	Messages        string // http://host:port of the page of messages
 	DatabaseURL     string

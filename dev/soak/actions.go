@@ -45,6 +45,8 @@ func (d action) path() string {
 		return "/api/v1/auth/otc/withdrawals/" + d.id.String()
 	case d.step.Kind == Swap:
 		return "/api/v1/auth/swaps/" + d.id.String()
+	case d.step.Kind == Proposal:
+		return proposalsPath + "/" + d.id.String()
 	}
 	return "/api/v1/auth/orders/" + d.id.String()
 }
@@ -61,13 +63,17 @@ type object struct {
 	Reference string     `json:"payment_reference"`
 	Line      *uuid.UUID `json:"statement_line_id"`
 	Transfer  *uuid.UUID `json:"transfer_id"`
+	PaymentID *uuid.UUID `json:"payment_id"`
+	TxHash    string     `json:"tx_hash"`
+	Ending    string     `json:"ending"`   // of a proposal
+	Sequence  *uint64    `json:"sequence"` // of a proposal
 	swapped
 }
 
 // over reports whether it has ended.
 func (o object) over() bool {
 	switch o.Status {
-	case "completed", "cancelled", "failed", "rejected", "blocked", "audited", "expired", "refunded":
+	case "completed", "cancelled", "failed", "rejected", "blocked", "audited", "expired", "refunded", "executed", "superseded":
 		return true
 	}
 	return false
@@ -90,6 +96,8 @@ func (w *harness) do(ctx context.Context, s Step) action {
 		d.refused = w.withdrawal(ctx, &d)
 	case s.Kind == Swap:
 		d.refused = w.swap(ctx, &d)
+	case s.Kind == Proposal:
+		d.refused = w.proposes(ctx, &d)
 	default:
 		d.refused = w.sale(ctx, &d)
 	}

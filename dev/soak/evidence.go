@@ -19,6 +19,9 @@ type evidence struct {
 	crypto money.Amount // of the order or transfer
 	why    []string     // reasons with which flows about it are parked
 	legs   []leg        // of a swap
+	paid   []paid       // for a proposal, by the chain
+	tx     string       // that a proposal names
+	held   int          // how much is still held for a proposal
 
 	// At the operator, in shillings.
 	collected []int64 // from the phone
@@ -88,6 +91,8 @@ func (e evidence) verdict() []string {
 	case k == Deposit:
 	case k == Swap:
 		e.judgeSwap(say)
+	case k == Proposal:
+		e.judgeProposal(say)
 	case k.byMomo():
 		e.judgeDeposit(say)
 	case k == Transfer, k == Purchased:

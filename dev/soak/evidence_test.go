@@ -34,6 +34,11 @@ func exchanged() evidence {
 	}}
 }
 
+// jointly returns an executed proposal.
+func jointly() evidence {
+	return evidence{action: action{step: Step{Kind: Proposal}, id: uuid.New(), address: "mine"}, status: "executed", crypto: usdt("3"), tx: "ab", paid: []paid{{"AB", usdt("3")}}}
+}
+
 var broughtBack = leg{exchange.LegRefund, usdt("3"), []money.Amount{usdt("3")}}
 
 // TestTheJudgeSees checks that the judge reports forbidden results and accepts unusual correct ones.
@@ -126,6 +131,29 @@ func TestTheJudgeSees(t *testing.T) {
 			e.status, e.legs, e.why = "paying_out", e.legs[:1], []string{"payout-blocked"}
 		}},
 		"a leg moves nothing on the chain": {is: exchanged(), wrong: "its payout should have moved 2.900000, and moved []", does: func(e *evidence) { e.legs[1].got = nil }},
+		"a proposal":                       {is: jointly()},
+		"a proposal is cancelled as the plan has it": {is: jointly(), does: func(e *evidence) {
+			e.status, e.tx, e.paid, e.action.step.Odd = "cancelled", "", nil, oddCancel
+		}},
+		"a proposal is rejected as the plan has it": {is: jointly(), does: func(e *evidence) {
+			e.status, e.tx, e.paid, e.action.step.Refuses = "rejected", "", nil, true
+		}},
+		"a proposal that is to be cancelled is executed before": {is: jointly(), does: func(e *evidence) { e.action.step.Odd = oddCancel }},
+		"a proposal is paid twice": {is: jointly(), wrong: "it was paid 2 times", does: func(e *evidence) {
+			e.paid = append(e.paid, e.paid[0])
+		}},
+		"a proposal names another transaction": {is: jointly(), wrong: `it was paid by AB and names "cd"`, does: func(e *evidence) { e.tx = "cd" }},
+		"a proposal pays another amount": {is: jointly(), wrong: "2.000000 came, not 3.000000", does: func(e *evidence) {
+			e.paid[0].amount = usdt("2")
+		}},
+		"an executed proposal pays nothing": {is: jointly(), wrong: "it is executed, and nothing came", does: func(e *evidence) { e.paid = nil }},
+		"a cancelled proposal pays": {is: jointly(), wrong: "it is cancelled, and was paid", does: func(e *evidence) {
+			e.status, e.action.step.Odd = "cancelled", oddCancel
+		}},
+		"a proposal fails by itself": {is: jointly(), wrong: "it is failed, which nothing in the plan explains", does: func(e *evidence) {
+			e.status, e.paid = "failed", nil
+		}},
+		"a proposal leaves a hold": {is: jointly(), wrong: "1 of its holds are left", does: func(e *evidence) { e.held = 1 }},
 		"a leg moves twice": {is: exchanged(), wrong: "and moved [2.900000 2.900000]", does: func(e *evidence) {
 			e.legs[1].got = append(e.legs[1].got, usdt("2.9"))
 		}},

@@ -46,7 +46,7 @@ func (w *harness) running(ctx context.Context) (all []flow, err error) {
 var moneyFlows = []string{
 	workflows.TypeOnRamp, workflows.TypeOffRamp, workflows.TypeMomoPayout, workflows.TypeReturnDeposit, workflows.TypeCryptoPayout,
 	workflows.TypeLatePayment, workflows.TypeLatePayout, workflows.TypeTransfer, workflows.TypeCreateWallet,
-	workflows.TypeOTCDeposit, workflows.TypeOTCWithdrawal, workflows.TypeSwap,
+	workflows.TypeOTCDeposit, workflows.TypeOTCWithdrawal, workflows.TypeSwap, workflows.TypeMultisigProposal,
 }
 
 // watches reports whether a flow may still run at the end: the wait for late money lasts a day.

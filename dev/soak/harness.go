@@ -74,6 +74,7 @@ type harness struct {
 	seed    demo.Stack
 	vendor  uuid.UUID                 // opens the orders of merchants
 	wallets map[purse]exchange.Wallet // custodial wallets that pay sales and swaps
+	clubs   map[exchange.Network]club // wallets of several owners
 
 	mu      sync.Mutex
 	logins  map[string]*client.Client
@@ -87,7 +88,7 @@ type harness struct {
 func open(ctx context.Context, o Options) (_ *harness, err error) {
 	w := &harness{
 		Options: o, logins: map[string]*client.Client{}, since: map[string]time.Time{}, actions: map[uuid.UUID]action{},
-		wallets: map[purse]exchange.Wallet{}, under: map[string]bool{}, counts: map[string]int{},
+		wallets: map[purse]exchange.Wallet{}, clubs: map[exchange.Network]club{}, under: map[string]bool{}, counts: map[string]int{},
 	}
 	if err := w.house(); err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (w *harness) fill(ctx context.Context) error {
 	}
 	a := w.stack.Addresses
 	seed := demo.Stack{
-		API: "http://" + a.API, TronControl: "http://" + a.TronControl, EthereumControl: "http://" + a.EthereumControl, Momo: "http://" + a.Momo, Messages: "http://" + a.Messages,
+		API: "http://" + a.API, TronControl: "http://" + a.TronControl, TronGRPC: a.TronGRPC, EthereumControl: "http://" + a.EthereumControl, NoSafe: !w.stack.Safe(), Momo: "http://" + a.Momo, Messages: "http://" + a.Messages,
 		DatabaseURL: w.stack.ProductDatabase(), AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: w.stack.Supervisor.Say,
 	}
 	if w.stack.Solana() {

@@ -137,6 +137,13 @@ func (w *harness) gather(ctx context.Context, d action, e ending, b sandbox.Book
 	} else if d.step.Kind == Swap {
 		f.legs, err = w.legsOf(ctx, d, o.swapped)
 		return f, err
+	} else if d.step.Kind == Proposal {
+		f.tx = o.TxHash
+		if f.held, err = w.heldFor(ctx, d.id); err != nil {
+			return f, err
+		}
+		f.paid, err = w.paidFor(ctx, d)
+		return f, err
 	} else if d.step.Kind == Transfer || d.step.Kind.atDesk() {
 		return f, nil // invariants.Check compares what a deposit brought with what was booked
 	}

@@ -52,7 +52,7 @@ func (w *harness) openOffice() *office {
 // work runs until its context ends. A later round repeats failed calls.
 func (o *office) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		for _, task := range []func(context.Context) error{o.parked, o.exceptions, o.approvals, o.transfers, o.payments, o.desk, o.breaker} {
+		for _, task := range []func(context.Context) error{o.parked, o.exceptions, o.approvals, o.transfers, o.payments, o.desk, o.proposals, o.breaker} {
 			if ctx.Err() == nil {
 				_ = task(ctx)
 			}

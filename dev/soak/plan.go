@@ -1,6 +1,6 @@
 // Package soak runs Kivuko for a while under realistic conditions. Customers buy, sell and send in all possible ways on
-// three chains in parallel, and sometimes deviate from their orders. Merchants deposit and withdraw at the desk. Operators and
-// officers follow the runbooks. The
+// three chains in parallel, and sometimes deviate from their orders. Merchants deposit and withdraw at the desk, and propose
+// payments from wallets of several owners. Operators and officers follow the runbooks. The
 // mobile money operator, the chains, the database, Temporal and Kivuko's own processes fail at random. At the end the
 // failures stop. Then each flow has ended or is parked with a reason, no payment was made twice, and Kivuko's record of
 // each action agrees with the books of the operator, the bank and the chains.
@@ -40,6 +40,7 @@ const (
 	Withdrawal    Kind = "withdrawal"
 	Purchased     Kind = "withdrawal as crypto"
 	Swap          Kind = "swap"
+	Proposal      Kind = "proposal"
 	Trouble       Kind = "trouble"
 )
 
@@ -82,10 +83,10 @@ type Step struct {
 	Kind    Kind
 	Network int   // index into the running networks
 	Units   int64 // of USDT, in millionths
-	Inside  bool  // a transfer to another customer; a sale or withdrawal that is paid from a custodial wallet; a deposit for crypto; a swap for USDT, or a trouble about it
+	Inside  bool  // a transfer to another customer; a sale or withdrawal that is paid from a custodial wallet; a deposit for crypto; a swap for USDT, or a trouble about it; a proposal that another tool sends
 	Bank    bool  // the shillings go to a bank account
 	Odd     Odd   // empty: none
-	// Refuses makes the bank refuse the payment at first.
+	// Refuses makes the bank refuse the payment at first, and an admin reject a proposal.
 	Refuses bool
 	// Returns makes the staff give the money back where the runbook leaves the choice to them: instead of another try,
 	// and instead of keeping money that fits no order. Of a swap, half an hour passes whose payout the issuer refuses, so that it goes back,
@@ -206,6 +207,7 @@ var shares = []struct {
 	{Withdrawal, 3},
 	{Purchased, 1},
 	{Swap, 3},
+	{Proposal, 2},
 }
 
 // Plan makes the same steps for the same seed. If a kind is given, all actions are of it.
@@ -246,6 +248,8 @@ func Plan(seed uint64, length time.Duration, networks int, only Kind) []Step {
 			s.Inside = inside
 		case s.Kind == Withdrawal:
 			s.Inside, s.Bank = inside, bank && !inside // only shillings of the merchant's are paid at a bank
+		case s.Kind == Proposal:
+			s.proposed(inside, bank, refuses)
 		case s.Kind == Purchased, s.Kind.byMomo():
 		case s.Kind.buys():
 			s.bought(bad, in, gives)
@@ -282,6 +286,18 @@ func (s *Step) sold(bad bool, behaviour string, strays bool, stray Odd, refuses 
 	}
 }
 
+// proposed sets what becomes of a proposal: most are executed, some by another tool, and one in three is rejected or cancelled.
+func (s *Step) proposed(inside, bank, ends bool) {
+	switch {
+	case ends && bank:
+		s.Odd = oddCancel
+	case ends:
+		s.Refuses = true
+	default:
+		s.Inside = inside
+	}
+}
+
 // what describes a step, without customer and amount.
 func (s Step) what() string {
 	parts := []string{string(s.Kind)}
@@ -290,6 +306,9 @@ func (s Step) what() string {
 	}
 	if s.Kind == Swap && s.Inside {
 		parts = append(parts, "for USDT")
+	}
+	if s.Kind == Proposal {
+		return s.ofProposal()
 	}
 	if s.Kind == Deposit && s.Inside {
 		parts = append(parts, "for crypto")
@@ -312,6 +331,19 @@ func (s Step) what() string {
 		parts = append(parts, "the bank refuses")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// ofProposal describes a proposal.
+func (s Step) ofProposal() string {
+	switch {
+	case s.Inside:
+		return string(s.Kind) + ", another tool sends it"
+	case s.Refuses:
+		return string(s.Kind) + ", an admin rejects it"
+	case s.Odd == oddCancel:
+		return string(s.Kind) + ", it is cancelled"
+	}
+	return string(s.Kind)
 }
 
 // harmless reports whether nothing is planned to go wrong with the step itself.

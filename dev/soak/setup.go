@@ -59,6 +59,9 @@ func (w *harness) setUp(ctx context.Context) (err error) {
 			return fmt.Errorf("the wallet to sell from on %s: %w", n.Network, err)
 		}
 	}
+	if err := w.openClubs(ctx); err != nil {
+		return fmt.Errorf("the wallets of several owners: %w", err)
+	}
 	overTLS, err := stack.TLS(w.stack.Tools())
 	if err != nil {
 		return err

@@ -24,6 +24,13 @@ func (s *Stack) safeContracts(ctx context.Context) (dir string, err error) {
 	return dir, err
 }
 
+// Safe reports whether Ethereum has accounts of several owners. Their contracts are not part of Kivuko and may be unavailable.
+func (s *Stack) Safe() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.safe
+}
+
 // startEthereum gets the contracts of Safe and starts the node. Without the contracts the stack prints why and runs without
 // accounts of several owners on Ethereum; the next start with them puts them on the chain.
 func startEthereum(ctx context.Context, s *Stack) error {
@@ -39,6 +46,9 @@ func startEthereum(ctx context.Context, s *Stack) error {
 		s.Supervisor.Say("%v; the stack runs without accounts of several owners on Ethereum", err)
 	default:
 		contracts = []string{"--contracts", dir}
+		s.mu.Lock()
+		s.safe = true
+		s.mu.Unlock()
 	}
 	_, err = s.Supervisor.Start(ctx, supervisor.Spec{
 		Name: ProcessEthereum,

@@ -64,6 +64,7 @@ type Stack struct {
 
 	lock   *os.File
 	solana bool // its node runs
+	safe   bool // Ethereum has the contracts of Safe
 	mu     sync.Mutex
 	notes  []note
 	extra  map[string]string  // variables that steps set
