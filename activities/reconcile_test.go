@@ -251,7 +251,7 @@ func (c *coinRoom) CompareReadings(_ context.Context, _ exchange.Network, readin
 	return all, nil
 }
 
-// An account of several owners on Solana has the coins that opening it cost, which nobody can move, so they are not compared with the ledger. Its
+// An account of several owners on Solana has the coins that opening it cost, which can never be moved, so they are not compared with the ledger. Its
 // tokens are.
 func TestRentOfSharedAccountsIsNotCompared(t *testing.T) {
 	t.Parallel()

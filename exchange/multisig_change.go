@@ -88,6 +88,21 @@ func (c OwnersChange) Resolved() bool {
 	return !slices.ContainsFunc(c.Owners, func(o MultisigOwner) bool { return o.Address == "" })
 }
 
+// Resolved reports whether what the owners sign is the change that was asked for, with the addresses of keys that were made since.
+func (p Proposal) Resolved() bool {
+	asked, err := OwnersChangeOf(p.Change)
+	if err != nil {
+		return false
+	}
+	after, err := OwnersChangeOf(p.After)
+	if err != nil {
+		return false
+	}
+	return asked.Threshold == after.Threshold && asked.ControlThreshold == after.ControlThreshold && slices.EqualFunc(asked.Owners, after.Owners, func(a, b MultisigOwner) bool {
+		return a.UserID == b.UserID && a.Weight == b.Weight && (a.Address == b.Address || a.Address == "" && a.UserID != uuid.Nil)
+	})
+}
+
 // Complete returns a change with what follows from the account: the weight 1 where none was given, and the address and the officer of an owner
 // who stays and whose key is in our key store.
 func (c OwnersChange) Complete(a MultisigAccount) OwnersChange {

@@ -28,6 +28,8 @@ type decidable struct {
 	// involved refuses an officer who takes part in the object, and open a decision that it does not wait for.
 	involved func(ctx context.Context, officer uuid.UUID) error
 	open     func() error
+	// again reports whether the decision of an officer who made it already is one too many, or refuses it. Nil: it is.
+	again func(ctx context.Context, officer uuid.UUID) (bool, error)
 }
 
 // matches reports whether a ticket is for the object's present terms.
@@ -137,10 +139,12 @@ func (t unitTx) mayDecide(ctx context.Context, d decidable, officer uuid.UUID) e
 	if err := t.Get(ctx, &twice, decidedBy, d.object, d.id, officer, d.digest); err != nil {
 		return err
 	}
-	if twice {
-		if d.object == exchange.ApprovePayload {
-			return exchange.Errorf(exchange.CodeConflict, "You have already confirmed this payload. Other owners have to sign.")
+	if twice && d.again != nil {
+		if twice, err = d.again(ctx, officer); err != nil {
+			return err
 		}
+	}
+	if twice {
 		return exchange.Errorf(exchange.CodeConflict, "You have already decided about this %s. Another officer has to decide.", d.object)
 	}
 	return d.open()

@@ -309,6 +309,7 @@ func TestTheDatabaseRefusesOtherOwners(t *testing.T) {
 		h.every(t, when+": weighs an owner", `UPDATE multisig_owners SET weight = 2 WHERE account_id = `+account+` AND n = 1`)
 		h.every(t, when+": removes an owner", `DELETE FROM multisig_owners WHERE account_id = `+account)
 		h.every(t, when+": lowers the threshold", `UPDATE multisig_accounts SET threshold = 1, version = version + 1 WHERE id = `+account)
+		h.every(t, when+": lowers the threshold with a newer block", `UPDATE multisig_accounts SET threshold = 1, checked_block = checked_block + 1, checked_at = now(), version = version + 1 WHERE id = `+account)
 		h.every(t, when+": calls it executed", steps(p, `status = 'executed', completed_at = now()`))
 	}
 	refusals("proposed")

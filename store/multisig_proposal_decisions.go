@@ -98,7 +98,7 @@ func (s *Store) PendingProposals(ctx context.Context, officer uuid.UUID) ([]exch
 const pendingPayloads = `SELECT ` + payloadColumns + ` FROM multisig_payloads y JOIN multisig_proposals s ON s.id = y.proposal_id
     JOIN multisig_owners o ON o.account_id = y.wallet_id AND o.user_id = $1 AND o.held AND o.standing = 'agreed'
 WHERE y.status = 'open' AND s.status IN ('signing', 'ready') AND s.ending IS NULL AND (y.network <> 'solana' OR o.address = ANY (y.signers))
-    AND NOT EXISTS (SELECT FROM approvals a WHERE a.object_type = 'multisig_payload' AND a.object_id = y.id AND a.officer_id = $1)
+    AND NOT EXISTS (SELECT FROM multisig_signatures g WHERE g.payload_id = y.id AND g.owner = o.address)
 ORDER BY y.created_at, y.id LIMIT $2`
 
 // PendingPayloads lists the payloads that the officer may confirm, whose key our key store has, the oldest first, at most a hundred.
@@ -109,8 +109,11 @@ func (s *Store) PendingPayloads(ctx context.Context, officer uuid.UUID) ([]excha
 
 const readOwnerOfUser = `SELECT n, coalesce(address, '') AS address, user_id, weight, label, held FROM multisig_owners WHERE account_id = $1 AND user_id = $2 AND held AND standing = 'agreed'`
 
+const signedByOfficer = `SELECT EXISTS (SELECT FROM multisig_signatures WHERE payload_id = $1 AND user_id = $2 AND held)`
+
 // decidablePayload is a payload as the officers confirm it whose keys our key store has. Whoever proposed the payment may be one of them: it is a
-// key that signs, and no approval.
+// key that signs, and no approval. An officer may confirm it again until the key has signed: what the first confirmation asked for may have been
+// withheld.
 func (t unitTx) decidablePayload(y exchange.MultisigPayload, p exchange.Proposal) decidable {
 	return decidable{
 		object: exchange.ApprovePayload, id: y.ID, amount: p.Amount, digest: y.Intent(), intent: y.Intent(),
@@ -120,6 +123,13 @@ func (t unitTx) decidablePayload(y exchange.MultisigPayload, p exchange.Proposal
 				err = exchange.Errorf(exchange.CodeForbidden, "Only an owner whose key is in our key store, and whose signature the payload takes, can confirm it.")
 			}
 			return err
+		},
+		again: func(ctx context.Context, officer uuid.UUID) (bool, error) {
+			signed, err := readOne[bool](ctx, t, "signature", signedByOfficer, y.ID, officer)
+			if err == nil && signed {
+				err = exchange.Errorf(exchange.CodeConflict, "Your key has signed this payload. Other owners have to sign.")
+			}
+			return false, err
 		},
 		open: func() error {
 			if !y.Open() || !p.Status.Signable() || p.Ending != "" {
@@ -157,7 +167,7 @@ func (s *Store) IssuePayloadTicket(ctx context.Context, k exchange.ApprovalTicke
 }
 
 // ConfirmPayload proves the token of an officer for exactly a payload, and returns the owner whose key may sign it from now on. A repeated call
-// returns the same. The codes are those of provenTicket.
+// returns the same. A second token of an officer counts for nothing more: the first confirmation holds. The codes are those of provenTicket.
 func (s *Store) ConfirmPayload(ctx context.Context, payload uuid.UUID, token string) (exchange.MultisigOwner, error) {
 	var owner exchange.MultisigOwner
 	err := s.inTx(ctx, "payload", func(t unitTx) error {
@@ -174,7 +184,11 @@ func (s *Store) ConfirmPayload(ctx context.Context, payload uuid.UUID, token str
 		}
 		d := w.decidablePayload(y, w.p)
 		k, counted, err := w.provenTicket(ctx, d, token, exchange.Approve)
+		var before bool
 		if err == nil && !counted {
+			err = w.Get(ctx, &before, decidedBy, d.object, d.id, k.OfficerID, d.digest)
+		}
+		if err == nil && !counted && !before {
 			_, err = w.countTicket(ctx, d, k)
 		}
 		if err != nil {

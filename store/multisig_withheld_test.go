@@ -172,3 +172,37 @@ func TestProposalsDecidedAtOnce(t *testing.T) {
 		t.Errorf("%d payloads are open", n)
 	}
 }
+
+// What an officer confirmed may be withheld: then the officer confirms it again, and the first confirmation counts.
+func TestOfficersConfirmUntilTheirKeyHasSigned(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	p, y := h.signing(t, usdt("10"))
+	confirmed := func() (owner exchange.MultisigOwner) {
+		token, err := storetest.PayloadTicket(ctx, h.api, y, p.Amount, h.one)
+		for range 2 {
+			if err == nil {
+				owner, err = h.flows.ConfirmPayload(ctx, y.ID, token)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return owner
+	}
+	first := confirmed() // and then something withholds the signature
+	if waits, err := h.api.PendingPayloads(ctx, h.one.UserID); err != nil || len(waits) != 1 {
+		t.Errorf("after the confirmation %d payloads wait for the officer, %v", len(waits), err)
+	}
+	if second := confirmed(); second != first {
+		t.Errorf("confirmed for %+v, and then for %+v", first, second)
+	}
+	if _, err := h.keySigns(t, y, first); err != nil {
+		t.Fatal(err)
+	}
+	if waits, err := h.api.PendingPayloads(ctx, h.one.UserID); err != nil || len(waits) != 0 {
+		t.Errorf("after the signature %d payloads wait for the officer, %v", len(waits), err)
+	}
+	_, err := storetest.PayloadTicket(ctx, h.api, y, p.Amount, h.one)
+	wantFault(t, err, exchange.CodeConflict)
+}

@@ -15,7 +15,11 @@ import (
 )
 
 // newOwners are the keys of owners that the signer makes.
-type newOwners struct{ made int }
+type newOwners struct {
+	activities.OwnerKeyMaker
+
+	made int
+}
 
 func (n *newOwners) CreateOwnerKey(_ context.Context, account uuid.UUID, _ exchange.Network, owner int) (string, exchange.SealedKey, error) {
 	n.made++
@@ -87,13 +91,18 @@ func TestOwnersProposal(t *testing.T) {
 	w.approvedByBoth()
 	w.allSign()
 	w.at(2*time.Hour, w.executes)
+	shown := false
 	w.at(3*time.Hour, func() {
+		shown = true
 		if a, err := w.store.MultisigAccountByID(t.Context(), w.account.ID); err != nil || a.Owners[2].UserID != uuid.Nil {
 			t.Errorf("agreed before the chain shows them: %+v, %v", a.Owners, err)
 		}
 		w.chainChanges()
 	})
 	w.run(t, exchange.ProposalExecuted, 1)
+	if !shown {
+		t.Error("the change was executed before the chain showed the new owners")
+	}
 	a, err := w.store.MultisigAccountByID(t.Context(), w.account.ID)
 	if err != nil || len(a.Owners) != 3 || a.Owners[2].UserID != w.one.UserID || a.Threshold != 2 || a.ControlThreshold != 3 || keys.made != 1 {
 		t.Errorf("%d keys; agreed: %+v, %v", keys.made, a, err)

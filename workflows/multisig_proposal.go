@@ -33,6 +33,7 @@ type proposal struct {
 	troubled   time.Time // since when a step fails; zero when none does
 	withheld   time.Time // since when something withholds what owners sign; zero when nothing does
 	ending     time.Time // since when it is to end; zero when it is not
+	advanced   time.Time // since when the nonce account of what is to end has advanced; zero before
 }
 
 // Pauses of proposals.
@@ -44,11 +45,12 @@ const (
 )
 
 // glance is the pause until the chain is asked again: longer and longer, but never so long that an execution by another tool stays unseen. What
-// is to end may wait for months until its number is used. So the pause grows again after a proposal's life, slowly enough for the history.
+// is to end may wait for months until its number is used. So the pause grows again after a proposal's life, slowly, up to a day: a history takes
+// only so many events.
 func glance(ctx workflow.Context, pause time.Duration, since time.Time) time.Duration {
-	const share = int64(exchange.ProposalLife / outcomePause)
-	usual := min(slower(ctx, pause, since), outcomePause)
-	return max(usual, min(workflow.Now(ctx).Sub(since)/time.Duration(share), longestPause))
+	const share = 96
+	later := max(0, workflow.Now(ctx).Sub(since)-exchange.ProposalLife) / share
+	return min(min(slower(ctx, pause, since), outcomePause)+later, longestPause)
 }
 
 func (f *proposal) run(ctx workflow.Context) (ProposalResult, error) {
@@ -300,8 +302,11 @@ func (f *proposal) close(ctx workflow.Context) {
 		return
 	}
 	pause := glance(ctx, endingPause, f.ending)
-	if l.NoncePaymentID != uuid.Nil && f.nonce(ctx, l.NoncePaymentID) {
-		pause = watchPause // it has advanced, and a node may not show that yet
+	if l.NoncePaymentID != uuid.Nil && f.nonce(ctx, l.NoncePaymentID) { // it has advanced, and a node may not show that yet
+		if f.advanced.IsZero() {
+			f.advanced = workflow.Now(ctx)
+		}
+		pause = glance(ctx, watchPause, f.advanced)
 	}
 	f.wait(ctx, pause, "Wait until nothing that was signed can be executed")
 }

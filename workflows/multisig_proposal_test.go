@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -31,6 +32,7 @@ type proposalHarness struct {
 	net      *ownersNetwork
 	screens  *answering
 	final    uint64
+	patience time.Duration // until a flow that has not ended fails the test; zero: six days
 }
 
 // ownersNetwork is the part of the network that carries out what owners signed. Signatures are the owners' addresses, with zeros after them.
@@ -39,10 +41,13 @@ type ownersNetwork struct {
 	*network
 	w        *proposalHarness
 	prepared int
-	refuses  []error // the next payloads, in their order
-	expired  bool    // what was signed has expired
-	other    string  // the transaction of another tool that carried it out
-	fails    error   // the chain does not say what became of it
+	refuses  []error     // the next payloads, in their order
+	expired  bool        // what was signed has expired
+	other    string      // the transaction of another tool that carried it out
+	at       chain.Block // in which that is
+	fails    error       // the chain does not say what became of it
+	lags     int         // the next looks, in which the node is behind
+	looks    []time.Time // when the chain was asked what became of it
 }
 
 // answering is a screener.
@@ -87,7 +92,7 @@ func newProposal(t testing.TB) *proposalHarness {
 	w.env.RegisterActivity(&activities.MultisigPayloads{Store: w.store, Client: w.net, Poll: time.Nanosecond})
 	w.env.RegisterActivity(&activities.Signing{Signer: w.net, Store: w.store, Recipients: recipients})
 	w.env.RegisterActivity(&activities.MultisigSigning{Store: w.store, Recipients: recipients})
-	w.env.RegisterActivity(&activities.Chain{Store: w.store, Client: w.net, Poll: blockTime, Proposals: w.store})
+	w.env.RegisterActivity(&activities.Chain{Store: w.store, Client: w.net, Poll: blockTime, Gas: proposalGas, Proposals: w.store})
 	return w
 }
 
@@ -159,6 +164,9 @@ func (n *ownersNetwork) SignPayment(ctx context.Context, id uuid.UUID) (exchange
 	if err != nil {
 		return exchange.ChainAttempt{}, err
 	}
+	if p.Purpose != exchange.ForProposal {
+		return n.network.SignPayment(ctx, id)
+	}
 	a, f := n.build(p)
 	switch {
 	case f.trouble != nil:
@@ -175,10 +183,15 @@ func (n *ownersNetwork) SignPayment(ctx context.Context, id uuid.UUID) (exchange
 
 // Outcome looks at what was broadcast.
 func (n *ownersNetwork) Outcome(ctx context.Context, _ chain.Joint, executions ...string) (chain.JointOutcome, error) {
+	n.looks = append(n.looks, n.w.env.Now())
+	if n.lags > 0 {
+		n.lags--
+		return chain.JointOutcome{}, chain.Errorf(chain.ReasonUnavailable, "the final block is 90, and the transaction was prepared at 100")
+	}
 	if n.fails != nil {
 		return chain.JointOutcome{}, n.fails
 	}
-	located := chain.Location{Stage: chain.StageFinal, OK: true, Head: n.head(), Block: chain.Block{Number: watchedTo + 5, ID: "other"}, Fee: money.Must(money.TRX, "1"), Code: "SUCCESS"}
+	located := chain.Location{Stage: chain.StageFinal, OK: true, Head: n.head(), Block: n.at, Fee: money.Must(money.TRX, "1"), Code: "SUCCESS"}
 	switch {
 	case n.other != "":
 		return chain.JointOutcome{State: chain.JointExecuted, TxID: n.other, Location: located}, nil
@@ -241,7 +254,7 @@ func (w *proposalHarness) payload() exchange.MultisigPayload {
 	return all[len(all)-1]
 }
 
-// signed brings the signature of somebody, and keeps the answer by who signed.
+// signed brings a signature, and keeps the answer by who signed.
 func (w *proposalHarness) signed(who string) {
 	signature := make([]byte, 65)
 	copy(signature, who)
@@ -252,8 +265,10 @@ func (w *proposalHarness) signed(who string) {
 }
 
 // executes has an officer have it executed.
-func (w *proposalHarness) executes() {
-	ref := w.intends(exchange.IntendProposalExecute, uuid.New(), w.ask.ID, nil, w.one)
+func (w *proposalHarness) executes() { w.executedBy(w.one) }
+
+func (w *proposalHarness) executedBy(who exchange.Principal) {
+	ref := w.intends(exchange.IntendProposalExecute, uuid.New(), w.ask.ID, nil, who)
 	ref.Verb = exchange.IntendProposalExecute
 	w.env.UpdateWorkflow(workflows.UpdateStep, ref.IntentID.String(), w.answer("execute"), ref)
 }
@@ -290,7 +305,7 @@ func (w *proposalHarness) play(t *testing.T, ends exchange.ProposalStatus, detai
 	t.Helper()
 	id := w.intends(exchange.IntendProposal, w.ask.ID, w.ask.ID, w.ask.Terms(), w.who).IntentID
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.MultisigProposalID(w.ask.ID), TaskQueue: workflows.QueueFlows})
-	w.at(6*24*time.Hour, func() { // the database's clock does not follow the flow's, so that nothing expires
+	w.at(cmp.Or(w.patience, 6*24*time.Hour), func() { // the database's clock does not follow the flow's, so that nothing expires
 		t.Fatalf("it never ends; the answers were %v: %s", w.answers, detailsOf(t, w.env, workflows.MultisigProposalID(w.ask.ID)))
 	})
 	w.shows(workflows.ProposalAttributes(w.ask, w.account))
@@ -360,15 +375,15 @@ func TestMultisigProposal(t *testing.T) {
 		}, cancelled, exchange.DetailBySender, nil},
 		{"what was signed expires, and is signed anew", func(w *proposalHarness) {
 			w.agreed()
-			w.at(20*time.Hour, func() { w.net.expired = true })
-			w.at(40*time.Hour, func() { w.signed(w.account.Owners[0].Address) })
-			w.at(41*time.Hour, func() { w.signed(w.account.Owners[1].Address) })
-			w.at(42*time.Hour, w.executes)
+			w.at(21*time.Hour, func() { w.watchReads(); w.net.expired = true })
+			w.at(30*time.Hour, func() { w.signed(w.account.Owners[0].Address) })
+			w.at(31*time.Hour, func() { w.signed(w.account.Owners[1].Address) })
+			w.at(32*time.Hour, w.executes)
 		}, executed, exchange.WaitNothing, nil},
 		{"a stranger signs", func(w *proposalHarness) {
-			w.at(30*time.Minute, func() { w.signed("somebody else") })
+			w.at(30*time.Minute, func() { w.signed("a stranger") })
 			w.at(40*time.Minute, func() {
-				if w.answers["somebody else"] == nil {
+				if w.answers["a stranger"] == nil {
 					w.t.Error("the signature of a stranger was taken")
 				}
 			})

@@ -136,7 +136,7 @@ func (s *PaymentSigner) jointOf(ctx context.Context, o order, proposal exchange.
 	if payload.PaymentID != p.ID || payload.ProposalID != p.ObjectID || payload.WalletID != p.WalletID || payload.Network != p.Network || !payload.Open() {
 		return nil, refuse(p.ID, exchange.CodeStateConflict, "the payload %s (%s) is not one of it", payload.ID, payload.Status)
 	}
-	if !proposal.Kind.Moves() && (proposal.ID != p.ObjectID || subtle.ConstantTimeCompare([]byte(proposal.Digest), []byte(proposal.Intent())) != 1) {
+	if !proposal.Kind.Moves() && (proposal.ID != p.ObjectID || !proposal.Resolved() || subtle.ConstantTimeCompare([]byte(proposal.Digest), []byte(proposal.Intent())) != 1) {
 		return nil, refuse(p.ID, exchange.CodeStateConflict, "its proposal differs from what officers approved")
 	}
 	j := &joint{client: client, proposal: proposal}

@@ -55,14 +55,23 @@ func (w *harness) officerOwner(t *testing.T, email string) map[string]any {
 // what waits for another officer.
 func (w *harness) asksForShared(t *testing.T, n exchange.Network, custody exchange.MultisigCustody, address string, threshold int, owners ...map[string]any) testbed.Waits {
 	t.Helper()
+	return w.asksForTreasury(t, n, reserve(1), custody, address, threshold, owners...)
+}
+
+// reserve is the part of a request that says whose the wallet is, and how many officers approve a payment.
+func reserve(approvals int) map[string]any {
+	return map[string]any{"name": "Reserve " + newSeed(), "policy": map[string]any{"approvals": approvals}}
+}
+
+func (w *harness) asksForTreasury(
+	t *testing.T, n exchange.Network, treasury map[string]any, custody exchange.MultisigCustody, address string, threshold int, owners ...map[string]any,
+) testbed.Waits {
+	t.Helper()
 	multisig := map[string]any{"threshold": threshold, "owners": owners}
 	if address != "" {
 		multisig["address"] = address
 	}
-	in := map[string]any{
-		"network": n, "asset": "USDT", "label": "shared", "custody": custody, "multisig": multisig,
-		"treasury": map[string]any{"name": "Reserve " + newSeed(), "policy": map[string]any{"approvals": 1}},
-	}
+	in := map[string]any{"network": n, "asset": "USDT", "label": "shared", "custody": custody, "multisig": multisig, "treasury": treasury}
 	path := "/api/v1/auth/wallets/provision"
 	if n != exchange.Solana {
 		path, in["owner_type"] = "/api/v1/auth/wallets/owner", "treasury"

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -9,30 +11,37 @@ import (
 	"kivuko/exchange"
 )
 
-// proposalRows are those with payments from wallets of several owners. Those on Solana end what owners have signed, which needs no time there.
+// proposalRows are those with payments from wallets of several owners. Those on Solana open a nonce account, and end what owners have signed, which
+// needs no time there. On Ethereum other tools send what owners signed, or use its number.
 func proposalRows() []row {
 	executed := func(begin transferScene) func() scenario {
 		return always(proposalScenario{begin: begin, ends: exchange.ProposalExecuted})
 	}
+	nonce := always(proposalScenario{on: exchange.Solana, begin: proposalDecided, ends: exchange.ProposalExecuted})
+	cancelled := always(proposalScenario{on: exchange.Solana, begin: proposalCancelled, ends: exchange.ProposalCancelled})
 	return []row{
 		{"OpenProposal/*/*", "flows", executed(proposalOpened)},
 		{"AdvanceProposal/*/*", "flows", executed(proposalOpened)},
 		{"DecideProposal/*/*", "flows", executed(proposalDecided)},
 		{"ClearRecipient/*/*", "signer-ethereum", executed(proposalDecided)},
 		{"PreparePayload/*/*", "chain-ethereum", executed(proposalDecided)},
+		{"PreparePayload/ApproveProposalNonce#?/*", "chain-solana", nonce},
 		{"StoreOutsideSignature/*/*", "chain-ethereum", executed(proposalSigned)},
 		{"ConfirmPayload/*/*", "flows", executed(proposalConfirmed)},
 		{"SignPayload/*/*", "signer-ethereum", executed(proposalConfirmed)},
 		{"SignProposal/*/*", "flows", executed(proposalConfirmed)},
 		{"ExecuteProposal/*/*", "flows", executed(proposalExecuted)},
 		{"MakeComingKeys/*/*", "signer-ethereum", always(proposalScenario{begin: ownersApproved, ends: exchange.ProposalSigning})},
-		{"CancelProposal/*/*", "flows", always(proposalScenario{begin: proposalCancelled, ends: exchange.ProposalCancelled})},
-		{"LookAtPayload/*/*", "chain-solana", always(proposalScenario{begin: proposalCancelled, ends: exchange.ProposalCancelled})},
+		{"CancelProposal/*/*", "flows", cancelled},
+		{"LookAtPayload/*/*", "chain-solana", cancelled},
+		{"LookAtPayload/AdoptExecution#?/*", "chain-ethereum", executed(proposalSentElsewhere)},
+		{"LookAtPayload/SupersedeProposal#?/*", "chain-ethereum", always(proposalScenario{begin: proposalOvertaken, ends: exchange.ProposalSuperseded})},
 	}
 }
 
-// proposalScenario is the scenario of a proposal. What the process left undone when it died is done by who judges.
+// proposalScenario is the scenario of a proposal, on Ethereum by default. What the process left undone when it died is done by who judges.
 type proposalScenario struct {
+	on    exchange.Network
 	begin transferScene
 	ends  exchange.ProposalStatus
 }
@@ -40,7 +49,7 @@ type proposalScenario struct {
 func (b proposalScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {
 	t.Helper()
 	n := w.ethereum()
-	if b.ends == exchange.ProposalCancelled {
+	if b.on == exchange.Solana {
 		n = w.solana()
 	}
 	tr.committee = w.committeeOn(t, n)
@@ -56,8 +65,8 @@ func (b proposalScenario) judge(t *testing.T, w *harness, tr *trial) {
 		w.cameWithOneKey(t, id)
 		return
 	}
-	if b.ends == exchange.ProposalCancelled {
-		w.proposalIs(t, id, exchange.ProposalCancelled)
+	if b.ends != exchange.ProposalExecuted {
+		w.proposalIs(t, id, b.ends)
 		w.freed(t, id)
 		return
 	}
@@ -68,20 +77,30 @@ func (b proposalScenario) judge(t *testing.T, w *harness, tr *trial) {
 // completesProposal does what is left to do for a proposal.
 func (w *harness) completesProposal(t *testing.T, c *committee, id uuid.UUID) {
 	t.Helper()
-	if p, err := w.readProposal(t, id); err != nil || p.PaymentID == uuid.Nil {
+	p, err := w.readProposal(t, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.PaymentID == uuid.Nil {
 		w.decidedProposal(t, id, "approve")
 	}
-	y, _ := w.payloadFor(t, id, w.signersOf(t, c)...)
-	if p, err := w.readProposal(t, id); err != nil || p.Status == string(exchange.ProposalSigning) {
+	if !slices.Contains([]string{"ready", "broadcasting", "confirming", "executed"}, p.Status) {
+		y, _ := w.payloadFor(t, id, w.signersOf(t, c)...)
 		if err := w.signsProposal(t, c, id, y, c.people[0]); err != nil {
 			t.Fatal(err)
 		}
 		w.signedBySecond(t, c, id, y)
 	}
-	if p, err := w.readProposal(t, id); err != nil || p.Status == string(exchange.ProposalReady) || p.Status == string(exchange.ProposalSigning) {
-		w.proposalIs(t, id, exchange.ProposalReady)
-		w.executesProposal(t, id)
-	}
+	eventually(t, "an officer has proposal "+id.String()+" executed", func() error {
+		p, err := w.readProposal(t, id)
+		switch {
+		case err != nil || p.ExecutedBy != uuid.Nil || p.Status == string(exchange.ProposalExecuted):
+			return err
+		case p.Status != string(exchange.ProposalReady):
+			return fmt.Errorf("it is %s", p.Status)
+		}
+		return w.operator(t).Post(t.Context(), ofProposal(id, "execute"), testbed.Key(), map[string]any{}, nil)
+	})
 }
 
 // proposalOpened proposes a payment while the process dies.
@@ -135,4 +154,22 @@ func proposalCancelled(t *testing.T, w *harness, tr *trial, arm func()) {
 	tr.proposal.ID, _ = w.signedProposal(t, tr.committee)
 	arm()
 	tr.background(t, w.as(t, secondOfficer), ofProposal(tr.proposal.ID, "cancel"), testbed.Key(), map[string]any{}, nil)
+}
+
+// proposalSentElsewhere has the owners send their signatures with another tool. The process dies when it finds that out.
+func proposalSentElsewhere(t *testing.T, w *harness, tr *trial, arm func()) {
+	id, j := w.signedProposal(t, tr.committee)
+	tr.proposal.ID = id
+	w.sends(t, tr.committee, id, j)
+	arm()
+	tr.background(t, w.operator(t), ofProposal(id, "execute"), testbed.Key(), map[string]any{}, nil)
+}
+
+// proposalOvertaken has the owners use its number for something else.
+func proposalOvertaken(t *testing.T, w *harness, tr *trial, arm func()) {
+	id, j := w.signedProposal(t, tr.committee)
+	tr.proposal.ID = id
+	tr.committee.usesNumber(t, j)
+	arm()
+	tr.background(t, w.operator(t), ofProposal(id, "execute"), testbed.Key(), map[string]any{}, nil)
 }

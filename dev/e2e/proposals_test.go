@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/chain"
+	"kivuko/dev/client"
 	"kivuko/dev/demo"
 	"kivuko/dev/testbed"
 	"kivuko/exchange"
@@ -26,12 +27,13 @@ func ofProposal(id uuid.UUID, verb string) string {
 
 // proposed is a proposal as the API shows it.
 type proposed struct {
-	ID        uuid.UUID `json:"id"`
-	Status    string    `json:"status"`
-	Detail    string    `json:"status_detail"`
-	Ending    string    `json:"ending"`
-	TxHash    string    `json:"tx_hash"`
-	PaymentID uuid.UUID `json:"payment_id"`
+	ID         uuid.UUID `json:"id"`
+	Status     string    `json:"status"`
+	Detail     string    `json:"status_detail"`
+	Ending     string    `json:"ending"`
+	TxHash     string    `json:"tx_hash"`
+	PaymentID  uuid.UUID `json:"payment_id"`
+	ExecutedBy uuid.UUID `json:"executed_by"`
 }
 
 // payable is what owners sign, as the API shows it.
@@ -47,38 +49,47 @@ type payable struct {
 // in our key store.
 type committee struct {
 	*outsiders
-	people []outsider
-	id     uuid.UUID
-	to     string // a stranger's address, which every payment goes to
+	people  []outsider
+	id      uuid.UUID
+	address string
+	to      string // the address to which every payment goes: a stranger's, unless a test sets another
 }
 
 // committeeOn opens or adopts a wallet on a network, and brings it what it needs.
 func (w *harness) committeeOn(t *testing.T, n demo.Node) *committee {
+	t.Helper()
+	brings := []money.Amount{money.Must(money.USDT, "20")}
+	if n.Network == exchange.Tron { // it pays its own fees
+		brings = append(brings, money.Must(money.TRX, "200"))
+	}
+	return w.committeeWith(t, n, reserve(1), brings...)
+}
+
+// committeeWith is such a wallet for a treasury, with this money.
+func (w *harness) committeeWith(t *testing.T, n demo.Node, treasury map[string]any, brings ...money.Amount) *committee {
 	t.Helper()
 	c := &committee{outsiders: w.outsidersOn(t, n)}
 	var err error
 	if c.to, err = stranger(n.Network); err != nil {
 		t.Fatal(err)
 	}
+	var waits testbed.Waits
 	if n.Network == exchange.Tron {
 		c.people = c.outsiders.people(t, 3)
 		address := c.opens(t, newSeed(), quorumOf(c.people, 2))
-		c.id = w.shares(t, n.Network, exchange.MultisigSelf, address, 2, owner(c.people[0]), owner(c.people[1]), owner(c.people[2]))
+		waits = w.asksForTreasury(t, n.Network, treasury, exchange.MultisigSelf, address, 2, owner(c.people[0]), owner(c.people[1]), owner(c.people[2]))
 	} else {
 		c.people = c.outsiders.people(t, 2)
-		c.id = w.shares(t, n.Network, exchange.MultisigSelf, "", 2, owner(c.people[0]), owner(c.people[1]), w.officerOwner(t, demo.TreasuryEmail))
+		waits = w.asksForTreasury(t, n.Network, treasury, exchange.MultisigSelf, "", 2, owner(c.people[0]), owner(c.people[1]), w.officerOwner(t, demo.TreasuryEmail))
 	}
-	s := w.sharedIs(t, c.id, exchange.MultisigActive)
-	brings := []money.Amount{money.Must(money.USDT, "20")}
-	if n.Network == exchange.Tron { // it pays its own fees
-		brings = append(brings, money.Must(money.TRX, "200"))
-	}
+	c.id = w.agreesToShared(t, waits)
+	c.address = w.sharedIs(t, c.id, exchange.MultisigActive).Address
 	wallet, err := w.store.Wallet(t.Context(), store.Everything(), c.id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range brings {
-		if err := n.Fund(t.Context(), s.Address, m); err != nil {
+		if err := n.Fund(t.Context(), c.address, m); err != nil {
 			t.Fatal(err)
 		}
 		if err := demo.Booked(t.Context(), w.store, wallet, m); err != nil {
@@ -130,9 +141,14 @@ func (w *harness) proposalIs(t *testing.T, id uuid.UUID, status exchange.Proposa
 // decidedProposal has the demo's officer decide.
 func (w *harness) decidedProposal(t *testing.T, id uuid.UUID, verb string) {
 	t.Helper()
+	w.decidedProposalBy(t, id, verb, w.operator(t))
+}
+
+func (w *harness) decidedProposalBy(t *testing.T, id uuid.UUID, verb string, officer *client.Client) {
+	t.Helper()
 	w.proposalIs(t, id, exchange.ProposalApproving)
 	path := ofProposal(id, verb)
-	if err := insist(t.Context(), w.operator(t), path, testbed.Key(), seenWith(seen(t, w.operator(t), path), "looked at it"), nil); err != nil {
+	if err := insist(t.Context(), officer, path, testbed.Key(), seenWith(seen(t, officer, path), "looked at it"), nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -275,12 +291,20 @@ func TestProposals(t *testing.T) {
 			t.Run(string(n.Network), func(t *testing.T) {
 				t.Parallel()
 				t.Run("it is executed", func(t *testing.T) { w.paysByOwners(t, n) })
+				t.Run("a merchant pays a wallet of ours", func(t *testing.T) { w.paysOurs(t, n) })
 				if n.Network != exchange.Solana { // there the house's gas wallet signs too, so that no other tool can send it
 					t.Run("another tool executes it", func(t *testing.T) { w.executedElsewhere(t, n) })
+					t.Run("another tool pays a wallet of ours", func(t *testing.T) { w.paysOursElsewhere(t, n) })
 				}
 				t.Run("an officer rejects it", func(t *testing.T) { w.rejectsProposal(t, n) })
-				if n.Network == exchange.Solana { // where what was signed can be made impossible at once
+				switch n.Network {
+				case exchange.Solana: // where what was signed can be made impossible at once
 					t.Run("it is cancelled after owners signed", func(t *testing.T) { w.cancelsSigned(t, n) })
+				case exchange.Tron:
+					t.Run("its wallet has no coins for the fee", func(t *testing.T) { w.paysWithoutCoins(t, n) })
+				case exchange.Ethereum:
+					t.Run("another tool takes its number", func(t *testing.T) { w.overtaken(t, n) })
+					t.Run("signatures are misused", func(t *testing.T) { w.misused(t, n) })
 				}
 			})
 		}
@@ -318,6 +342,23 @@ func (w *harness) paysByOwners(t *testing.T, n demo.Node) {
 func (w *harness) executedElsewhere(t *testing.T, n demo.Node) uuid.UUID {
 	c := w.committeeOn(t, n)
 	id, j := w.signedProposal(t, c)
+	w.sentElsewhere(t, c, id, j)
+	return id
+}
+
+// sentElsewhere sends the signatures of owners with another tool. Then an officer, who does not know, has the proposal executed.
+func (w *harness) sentElsewhere(t *testing.T, c *committee, id uuid.UUID, j chain.Joint) {
+	t.Helper()
+	tx := w.sends(t, c, id, j)
+	w.executesProposal(t, id)
+	if p := w.paidByOwners(t, c, id); p.TxHash != tx || p.Detail != exchange.DetailOther {
+		t.Errorf("it was executed by %s (%s), not by %s", p.TxHash, p.Detail, tx)
+	}
+}
+
+// sends sends the signatures of owners with another tool, and returns the transaction when it is final.
+func (w *harness) sends(t *testing.T, c *committee, id uuid.UUID, j chain.Joint) string {
+	t.Helper()
 	var signatures []chain.OwnerSignature
 	all, err := w.store.Payloads(t.Context(), id)
 	if err != nil || len(all) == 0 {
@@ -331,7 +372,7 @@ func (w *harness) executedElsewhere(t *testing.T, n demo.Node) uuid.UUID {
 		signatures = append(signatures, chain.OwnerSignature{Owner: g.Owner, Signature: g.Signature})
 	}
 	draft, keys := chain.ExecutionDraft{}, []chain.Key{}
-	if n.Network == exchange.Ethereum {
+	if c.Network() == exchange.Ethereum {
 		payer := c.person(t, "1")
 		draft.Payer, keys = payer.address, append(keys, payer.key)
 	}
@@ -340,12 +381,16 @@ func (w *harness) executedElsewhere(t *testing.T, n demo.Node) uuid.UUID {
 	if err == nil {
 		signed, err = c.SignExecution(x, keys...)
 	}
-	c.sends(t, signed, err)
-	w.executesProposal(t, id) // an officer, who does not know
-	if p := w.paidByOwners(t, c, id); p.TxHash != signed.TxID || p.Detail != exchange.DetailOther {
-		t.Errorf("it was executed by %s (%s), not by %s", p.TxHash, p.Detail, signed.TxID)
-	}
-	return id
+	c.outsiders.sends(t, signed, err)
+	return signed.TxID
+}
+
+// usesNumber has the owners outside sign and send nothing at all with the number of what others signed.
+func (c *committee) usesNumber(t *testing.T, j chain.Joint) {
+	t.Helper()
+	d := j.JointDraft
+	d.Transfer = nil
+	c.signs(t, d, c.person(t, "1"), c.people...)
 }
 
 func (w *harness) rejectsProposal(t *testing.T, n demo.Node) uuid.UUID {

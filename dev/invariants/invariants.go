@@ -25,6 +25,7 @@ func Rules() []Rule {
 		{"a swap collected once, and then paid or refunded once, never both", swapped},
 		{"a refund by bank left once when it is completed, and its exception was refunded once", returned},
 		{"a wallet of several owners is the account that two officers agreed to, opened once unless it was adopted", shared},
+		{"a proposed payment left once when it is executed, by as many owners as its wallet needs, and otherwise not", proposed},
 	}
 }
 
@@ -68,6 +69,7 @@ WHERE h.status = 'held' AND h.amount > 0 AND NOT (
     OR EXISTS (SELECT 1 FROM refunds r JOIN orders o ON o.id = r.order_id WHERE o.hold_id = h.id AND r.exception_id IS NULL AND r.status <> 'completed'
         AND EXISTS (SELECT 1 FROM payment_attempts a WHERE a.object_type = 'order' AND a.object_id = o.id AND a.direction = 'payout'))
     OR EXISTS (SELECT 1 FROM swaps s WHERE s.id = h.object_id AND s.status NOT IN ('completed', 'refunded', 'cancelled', 'expired', 'failed'))
+    OR EXISTS (SELECT 1 FROM multisig_proposals p WHERE p.hold_id = h.id AND p.status NOT IN ('executed', 'rejected', 'cancelled', 'expired', 'superseded', 'failed'))
     OR EXISTS (SELECT 1 FROM otc_withdrawals o WHERE o.id = h.object_id AND o.status NOT IN ('completed', 'rejected', 'cancelled', 'failed'))
     OR EXISTS (SELECT 1 FROM refunds r WHERE r.id = h.object_id AND r.status IN ('pending', 'processing', 'needs_review'))
     OR EXISTS (SELECT 1 FROM payment_attempts p WHERE p.id = h.object_id AND p.direction = 'payout' AND p.status IN ('created', 'unknown', 'accepted')))`
@@ -150,6 +152,27 @@ FROM multisig_accounts a CROSS JOIN LATERAL (SELECT
     (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = a.id AND p.status NOT IN ('completed', 'cancelled')) AS alive) c
 WHERE (a.status IN ('active', 'differs')) <> (c.wallets = 1) OR a.status IN ('active', 'differs') AND NOT (c.owners = c.agreed AND c.alive = 0 AND
     CASE WHEN a.adopted THEN (c.paid, c.given) = (0, 0) WHEN a.kind = 'tron' THEN c.paid BETWEEN 1 AND 3 AND (c.given, c.executed) = (1, 1) ELSE c.given = 0 AND (c.paid = 1 OR c.paid = 0 AND c.given_up > 0) END)`
+
+// What left is exactly the proposal's amount, once, in the books and in each final block that the watch has read. Owners of enough weight signed
+// what we sent; what another tool sent, the chain has verified.
+const proposed = `
+SELECT 'proposal ' || s.id || ' of ' || s.amount || ' is ' || s.status || ', and ' || c.paid || ' payments of ' || c.left || ' left, by ' || c.moves || ' movements, a weight of ' || c.weight
+    || ' of ' || a.threshold || ' and ' || c.executed || ' payloads, with ' || c.open || ' open'
+FROM multisig_proposals s JOIN multisig_accounts a ON a.id = s.wallet_id CROSS JOIN LATERAL (SELECT
+    (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'proposal' AND p.object_id = s.id AND p.status = 'completed' AND (p.wallet_id, p.to_address, p.asset, p.tx_id)
+        = (s.wallet_id, s.destination, s.asset, s.tx_hash)) AS paid,
+    (SELECT coalesce(-sum(l.amount), 0) FROM chain_payments p JOIN ledger_entries e ON e.object_type = 'chain_payment' AND e.object_id = p.id JOIN ledger_lines l ON l.entry_id = e.id
+        JOIN ledger_accounts g ON g.id = l.account_id WHERE p.purpose = 'proposal' AND p.object_id = s.id AND g.code = 'custody:' || s.wallet_id || ':' || s.asset) AS left,
+    (SELECT count(*) FROM chain_payments p JOIN chain_deposits d ON d.payment_id = p.id WHERE p.purpose = 'proposal' AND p.object_id = s.id AND d.status = 'final'
+        AND d.from_wallet_id = s.wallet_id AND d.asset = s.asset AND d.amount > 0) AS moves,
+    (SELECT coalesce(sum(o.weight), 0) FROM multisig_signatures g JOIN multisig_owners o ON o.account_id = s.wallet_id AND o.address = g.owner WHERE g.payload_id = s.payload_id) AS weight,
+    (SELECT count(*) FROM multisig_payloads y WHERE y.proposal_id = s.id AND y.status = 'executed') AS executed,
+    (SELECT count(*) FROM multisig_payloads y WHERE y.proposal_id = s.id AND y.status = 'open') AS open,
+    (SELECT count(*) FROM chain_payments p JOIN chain_attempts t ON t.payment_id = p.id AND t.tx_id = p.tx_id WHERE p.purpose = 'proposal' AND p.object_id = s.id AND t.adopted) AS adopted) c
+WHERE NOT CASE
+    WHEN s.status = 'executed' THEN c.paid = 1 AND c.left = s.amount AND c.moves <= 1 AND c.executed = 1 AND c.open = 0 AND (c.adopted = 1 OR c.weight >= a.threshold)
+    WHEN s.status IN ('rejected', 'cancelled', 'expired', 'superseded', 'failed') THEN c.left = 0 AND c.moves = 0 AND c.executed = 0 AND c.open = 0
+    ELSE c.left = 0 AND c.executed = 0 END`
 
 // Queryer is a database, or a transaction of one.
 type Queryer interface {

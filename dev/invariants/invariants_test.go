@@ -147,7 +147,8 @@ func (d desk) copied(t *testing.T, table, condition, others string) string {
 const unguarded = `SET LOCAL session_replication_role = replica;
 DO $$ DECLARE d text; BEGIN
 	FOR d IN SELECT format('ALTER TABLE %s DROP CONSTRAINT %I CASCADE', conrelid::regclass, conname) FROM pg_constraint WHERE contype IN ('c', 'u')
-			AND conrelid IN ('bank_lines'::regclass, 'collections'::regclass, 'otc_deposits'::regclass, 'otc_withdrawals'::regclass, 'payment_attempts'::regclass)
+			AND conrelid IN ('bank_lines'::regclass, 'collections'::regclass, 'otc_deposits'::regclass, 'otc_withdrawals'::regclass, 'payment_attempts'::regclass,
+				'multisig_proposals'::regclass)
 		UNION ALL SELECT format('DROP INDEX %s', i.indexrelid::regclass) FROM pg_index i WHERE i.indisunique
 			AND i.indrelid IN ('bank_lines'::regclass, 'collections'::regclass, 'payment_attempts'::regclass) AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid)
 	LOOP EXECUTE d; END LOOP;
@@ -304,4 +305,91 @@ func (d desk) shares(t *testing.T, ours bool) uuid.UUID {
 		t.Fatalf("it is %+v, %v", a, err)
 	}
 	return id
+}
+
+// proposes opens a payment of 100 USDT from a wallet on TRON that an officer approves.
+func (d desk) proposes(t *testing.T, account exchange.MultisigAccount) exchange.Proposal {
+	t.Helper()
+	p, err := storetest.OpenProposal(t.Context(), d.s, exchange.ProposalRequest{
+		ID: storetest.NewID(t), WalletID: account.ID, Amount: money.Must(money.USDT, "100"), Destination: "TOutsideOutsideOutsideOutside", Reference: "invoice 7",
+	}, d.treasury)
+	if err == nil {
+		_, err = d.s.AdvanceProposal(t.Context(), p.ID)
+	}
+	if err == nil {
+		p, err = d.s.Proposal(t.Context(), store.Everything(), p.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// executes has an officer approve a proposal, and its two owners sign what our transaction carries out.
+func (d desk) executes(t *testing.T, p exchange.Proposal, account exchange.MultisigAccount) {
+	t.Helper()
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	standing, err := storetest.DecideProposal(ctx, d.s, p, exchange.Approve, d.admin)
+	must(err)
+	p = standing.Proposal
+	must(d.s.RecordRecipient(ctx, p.PaymentID, []exchange.Screening{{Screener: "deny_list", Verdict: exchange.VerdictClear}}))
+	y, err := d.s.StorePayload(ctx, storetest.PayloadOf(t, p))
+	must(err)
+	for _, o := range account.Owners {
+		raw := make([]byte, 65)
+		copy(raw, o.Address)
+		a, err := storetest.AskProposal(ctx, d.s, exchange.IntendProposalSign, p.ID, exchange.OutsideSignature{PayloadID: y.ID, Signature: raw}.Terms(), d.admin)
+		must(err)
+		_, err = d.s.StoreSignature(ctx, exchange.MultisigSignature{PayloadID: y.ID, Owner: o.Address, Signature: raw}, a)
+		must(err)
+	}
+	_, err = d.s.SignProposal(ctx, p.ID)
+	must(err)
+	a, err := storetest.AskProposal(ctx, d.s, exchange.IntendProposalExecute, p.ID, nil, d.admin)
+	must(err)
+	_, err = d.s.ExecuteProposal(ctx, p.ID, a)
+	must(err)
+	tx, err := d.s.SaveSignedAttempt(ctx, exchange.ChainAttempt{
+		ID: storetest.NewID(t), PaymentID: p.PaymentID, Network: p.Network, TxID: y.JointID, Raw: []byte("x"), ExpiresAt: y.ExpiresAt, RefBlock: y.RefBlock, FeeLimit: money.Must(money.TRX, "30"),
+	})
+	must(err)
+	_, err = d.s.RecordFinal(ctx, tx.ID, true, 120, "b-120", money.Must(money.TRX, "1"), "SUCCESS")
+	must(err)
+}
+
+// What left for a proposal is counted.
+func TestProposalsAreCounted(t *testing.T) {
+	d := newDesk(t)
+	storetest.Rested(t, d.s)
+	storetest.AgreeValuations(t, d.s)
+	begins := exchange.ChainBlock{Number: 100, ID: "b-100", Time: time.Now().UTC()}
+	if _, err := d.s.StartDeposits(t.Context(), exchange.Tron, begins); err != nil {
+		t.Fatal(err)
+	}
+	account := storetest.MultisigWallet(t, d.s, exchange.MultisigRequest{
+		ID: storetest.NewID(t), Network: exchange.Tron, Asset: money.USDT, Name: "Reserve", Custody: exchange.MultisigSelf, Address: "TAccountAccountAccountAccount", Threshold: 2,
+		Policy: exchange.MultisigPolicy{Approvals: 1}, Owners: []exchange.MultisigOwner{{Address: "TOwnerAnnaAnnaAnnaAnnaAnna"}, {Address: "TOwnerBobBobBobBobBobBob"}},
+	})
+	storetest.Deposit(t, d.s, account.ID, money.Must(money.USDT, "1000"))
+	storetest.Gas(t, d.s, account.ID, money.Must(money.TRX, "500"))
+	paid, waits := d.proposes(t, account), d.proposes(t, account)
+	d.executes(t, paid, account)
+	const lines = `l.entry_id IN (SELECT e.id FROM ledger_entries e JOIN chain_payments p ON p.id = e.object_id WHERE p.object_id = $1)
+		AND l.account_id IN (SELECT id FROM ledger_accounts WHERE code LIKE 'custody:%:USDT')`
+	d.breaks(t, "a proposed payment", map[string]breakage{
+		"called cancelled":          {`UPDATE multisig_proposals SET status = 'cancelled', completed_at = NULL WHERE id = $1`, paid.ID, "is cancelled, and 1 payments of 100"},
+		"called ready":              {`UPDATE multisig_proposals SET status = 'ready', completed_at = NULL WHERE id = $1`, paid.ID, "is ready, and 1 payments of 100"},
+		"not paid":                  {`UPDATE multisig_proposals SET status = 'executed' WHERE id = $1`, waits.ID, "0 payments of 0"},
+		"paid more":                 {`UPDATE ledger_lines l SET amount = amount - 1 WHERE ` + lines, paid.ID, "1 payments of 101"},
+		"paid somewhere else":       {`UPDATE chain_payments SET to_address = 'x' WHERE object_id = $1`, paid.ID, "0 payments of 100"},
+		"by another transaction":    {`UPDATE multisig_proposals SET tx_hash = 'x' WHERE id = $1`, paid.ID, "0 payments of 100"},
+		"an owner did not sign":     {`DELETE FROM multisig_signatures WHERE owner LIKE 'TOwnerAnna%' AND $1::uuid IS NOT NULL`, paid.ID, "a weight of 1 of 2"},
+		"its payload is still open": {`UPDATE multisig_payloads SET status = 'open' WHERE proposal_id = $1`, paid.ID, "0 payloads, with 1 open"},
+	})
 }

@@ -12,7 +12,10 @@
 // from slots. A transaction is processed in the newest block, confirmed when
 // ConfirmDepth blocks stand on it and finalized when FinalDepth do. Reads see the
 // state of the commitment that they ask for, whose default is finalized, and
-// preflights do too. Refusals have Agave's codes and texts.
+// preflights do too. Refusals have Agave's codes and texts. A transaction of version
+// 0 may load accounts from address lookup tables, whose program is the real one; its
+// accounts, their balances and what names them go by the message's keys, then the
+// loaded ones that it may write, then the others.
 //
 // # What a caller must expect
 //
@@ -35,9 +38,9 @@
 // # What is missing
 //
 // Votes, stake, leaders, shreds and the rest of consensus: only this node makes
-// blocks, first come, first served. Address lookup tables, base64+zstd and
-// blockSubscribe. A fault switch (Faults) puts the node behind, like a slow node of
-// a provider's pool.
+// blocks, first come, first served. The encoding base64+zstd, blockSubscribe and
+// transactions of version 1. A fault switch (Faults) puts the node behind, like a
+// slow node of a provider's pool.
 //
 // # Tools
 //

@@ -21,7 +21,7 @@ func showTransaction(e *entry, o historical) object {
 	meta["computeUnitsConsumed"] = r.Units
 	meta["innerInstructions"] = innerInstructions(e.tx, r, o.Encoding)
 	if o.Encoding != encodingJSONParsed {
-		meta["loadedAddresses"] = object{"writable": []any{}, "readonly": []any{}}
+		meta["loadedAddresses"] = loadedAddresses(e.tx)
 	}
 	if data := returned(r); data != nil {
 		meta["returnData"] = data
@@ -29,6 +29,11 @@ func showTransaction(e *entry, o historical) object {
 	out := object{"meta": meta, "transaction": showMessage(e.tx, o.Encoding)}
 	o.addVersion(out, e.tx)
 	return out
+}
+
+func loadedAddresses(tx *svm.Transaction) svm.LoadedAddresses {
+	loaded := tx.Loaded()
+	return svm.LoadedAddresses{Writable: orEmpty(loaded.Writable), Readonly: orEmpty(loaded.Readonly)}
 }
 
 // addVersion tells the version to those who know that there are several.
@@ -63,7 +68,11 @@ func showAccounts(e *entry, o historical) object {
 func describeKeys(tx *svm.Transaction) []object {
 	out := []object{}
 	for i, key := range tx.Keys() {
-		out = append(out, object{"pubkey": key, "signer": tx.IsSigner(i), "writable": tx.IsWritable(i), "source": "transaction"})
+		source := "transaction"
+		if tx.IsLoaded(i) {
+			source = "lookupTable"
+		}
+		out = append(out, object{"pubkey": key, "signer": tx.IsSigner(i), "writable": tx.IsWritable(i), "source": source})
 	}
 	return out
 }
@@ -85,16 +94,34 @@ func showMessage(tx *svm.Transaction, encoding string) any {
 	if encoding == encodingJSONParsed {
 		message["accountKeys"] = describeKeys(tx)
 	} else {
-		message["accountKeys"] = tx.Keys()
+		message["accountKeys"] = m.AccountKeys
 		message["header"] = object{
 			"numRequiredSignatures": m.Header.NumRequiredSignatures, "numReadonlySignedAccounts": m.Header.NumReadonlySignedAccounts,
 			"numReadonlyUnsignedAccounts": m.Header.NumReadonlyUnsignedAccounts,
 		}
 	}
 	if m.IsVersioned() {
-		message["addressTableLookups"] = []any{}
+		message["addressTableLookups"] = lookups(tx)
 	}
 	return object{"signatures": tx.Signatures, "message": message}
+}
+
+// lookups are the places in lookup tables that a message names. They are lists of numbers, not encoded bytes.
+func lookups(tx *svm.Transaction) []object {
+	numbers := func(indexes []byte) []int {
+		out := []int{}
+		for _, i := range indexes {
+			out = append(out, int(i))
+		}
+		return out
+	}
+	out := []object{}
+	for _, l := range tx.Message.AddressTableLookups {
+		out = append(out, object{
+			"accountKey": l.AccountKey, "writableIndexes": numbers(l.WritableIndexes), "readonlyIndexes": numbers(l.ReadonlyIndexes),
+		})
+	}
+	return out
 }
 
 // compiled is an instruction with places in the message's keys. Height is 1 for

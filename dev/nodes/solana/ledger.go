@@ -140,12 +140,25 @@ func (l *ledger) context(parent, height uint64, at header) svm.Block {
 		Slot: at.slot, Height: height, Epoch: at.slot / slotsPerEpoch,
 		EpochStart: l.epochStart(at.slot, at.unix()), UnixTime: at.unix(),
 		LastBlockhash: l.headers[parent].hash,
+		SlotHashes:    func() []svm.SlotHash { return l.slotHashes(at.slot, parent) },
 		AgeOf:         func(hash solana.Hash) (uint64, bool) { return l.age(hash, parent) },
 		Processed: func(signature solana.Signature) bool {
 			e := l.bySignature[signature]
 			return e != nil && e.height <= height
 		},
 	}
+}
+
+// slotHashes are the slots before one that have a block, newest first, from the block at a height on.
+func (l *ledger) slotHashes(slot, height uint64) []svm.SlotHash {
+	const most = 512
+	var out []svm.SlotHash
+	for i := int(height); i >= 0 && len(out) < most; i-- {
+		if h := l.headers[i]; h.slot < slot {
+			out = append(out, svm.SlotHash{Slot: h.slot, Hash: h.hash})
+		}
+	}
+	return out
 }
 
 // age is how many blocks a block hash is older than the block at a height. Hashes
@@ -217,7 +230,7 @@ func (l *ledger) pack(next header, record *blockRecord) (entries []*entry, rest 
 			continue
 		}
 		units += result.Units
-		e := &entry{tx: p.tx, forced: p.forced, result: result, slot: next.slot, height: height, index: len(entries), time: next.unix()}
+		e := &entry{tx: p.tx.WithLoaded(result.Loaded), forced: p.forced, result: result, slot: next.slot, height: height, index: len(entries), time: next.unix()}
 		record.Transactions = append(record.Transactions, recordOf(e))
 		l.apply(e)
 		entries = append(entries, e)

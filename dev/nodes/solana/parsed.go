@@ -31,6 +31,9 @@ func parseInstruction(keys []solana.PublicKey, c compiled) object {
 	case program == solana.SPLAssociatedTokenAccountProgramID:
 		name = "spl-associated-token-account"
 		kind, info = p.associated()
+	case program == solana.AddressLookupTableProgramID:
+		name = lookupTableName
+		kind, info = p.lookupTable()
 	case isTokenProgram(program):
 		name = tokenProgramName(program)
 		kind, info = p.token()
@@ -103,6 +106,41 @@ func (p parser) system() (string, object) {
 		info := p.named("account")
 		info["space"] = le.Uint64(p.data[4:])
 		return "allocate", info
+	}
+	return "", nil
+}
+
+// lookupTableName is how jsonParsed calls the program of address lookup tables.
+const lookupTableName = "address-lookup-table"
+
+// lookupTable reads the instructions on address lookup tables (solana-address-lookup-table-interface).
+func (p parser) lookupTable() (string, object) {
+	if len(p.data) < 4 {
+		return "", nil
+	}
+	const extendAt = 4 + 8
+	info, size := p.named("lookupTableAccount", "lookupTableAuthority"), len(p.data)
+	switch kind := le.Uint32(p.data); {
+	case kind == 0 && size >= 13:
+		info["payerAccount"], info["systemProgram"] = p.key(2), p.key(3)
+		info["recentSlot"], info["bumpSeed"] = le.Uint64(p.data[4:]), p.data[12]
+		return "createLookupTable", info
+	case kind == 1:
+		return "freezeLookupTable", info
+	case kind == 2 && size >= extendAt && uint64(size-extendAt)/solana.PublicKeyLength >= le.Uint64(p.data[4:]):
+		added := []solana.PublicKey{}
+		for i := range int(le.Uint64(p.data[4:])) {
+			added = append(added, p.public(extendAt+solana.PublicKeyLength*i))
+		}
+		if info["newAddresses"] = added; len(p.accounts) >= 4 {
+			info["payerAccount"], info["systemProgram"] = p.key(2), p.key(3)
+		}
+		return "extendLookupTable", info
+	case kind == 3:
+		return "deactivateLookupTable", info
+	case kind == 4:
+		info["recipient"] = p.key(2)
+		return "closeLookupTable", info
 	}
 	return "", nil
 }

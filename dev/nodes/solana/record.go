@@ -115,7 +115,7 @@ func (l *ledger) replayBlock(record blockRecord) error {
 			return fmt.Errorf("transaction %d of slot %d: %w", i, record.Slot, err)
 		}
 		e := &entry{
-			tx: tx, result: t.Result, forced: t.Forced,
+			tx: tx.WithLoaded(t.Loaded), result: t.Result, forced: t.Forced,
 			slot: next.slot, height: height, index: i, time: next.unix(),
 		}
 		if t.Err != nil {

@@ -373,6 +373,16 @@ func (v view) parseAccount(a svm.Account) any {
 			"numRequiredSigners": a.Data[0], "numValidSigners": a.Data[1], "isInitialized": true, "signers": signers,
 		})
 	}
+	if table, ok := svm.LookupTableOf(a); ok {
+		info := object{
+			"deactivationSlot": units(table.Deactivated, 0)["amount"], "lastExtendedSlot": units(table.Extended, 0)["amount"],
+			"lastExtendedSlotStartIndex": table.Before, "addresses": orEmpty(table.Addresses),
+		}
+		if table.Authority != nil {
+			info["authority"] = table.Authority
+		}
+		return wrap(lookupTableName, "lookupTable", info)
+	}
 	const nonceBytes, nonceInitialized = 80, 1
 	if a.Owner == solana.SystemProgramID && len(a.Data) == nonceBytes && le.Uint32(a.Data[4:]) == nonceInitialized {
 		return wrap("nonce", "initialized", object{

@@ -64,6 +64,9 @@ func getFeeForMessage(c *call, v view) (any, error) {
 	if err != nil {
 		return nil, invalid("failed to deserialize solana_message::versions::VersionedMessage: %v", err)
 	}
+	if tx, err = v.resolve(tx, "transaction message"); err != nil {
+		return nil, err
+	}
 	if fee, refused := svm.Fee(tx); refused == nil && (v.known(tx.Message.RecentBlockhash) || v.livesByNonce(tx)) {
 		return inContext(v, fee), nil
 	}

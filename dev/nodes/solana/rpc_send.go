@@ -57,22 +57,18 @@ func sendTransaction(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !o.SkipPreflight {
-		if err := c.preflight(tx, reading{o.PreflightCommitment, o.MinContextSlot}); err != nil {
-			return nil, err
-		}
+	if err := c.preflight(tx, reading{o.PreflightCommitment, o.MinContextSlot}, o.SkipPreflight); err != nil {
+		return nil, err
 	}
 	c.outcome = c.node.accept(tx)
 	return tx.ID(), nil
 }
 
-// preflight refuses a transaction that would not succeed now.
-func (c *call) preflight(tx *svm.Transaction, r reading) error {
-	if !tx.SignaturesValid() {
-		return &rpcError{Code: codeSignature, Message: textSignatureFailed}
-	}
-	if c.behind > 0 {
-		return unhealthy(c.behind)
+// preflight refuses a transaction that would not succeed now. As with Agave, one whose lookup tables are not there at the
+// commitment is refused even when the check is to be skipped.
+func (c *call) preflight(tx *svm.Transaction, r reading, skip bool) error {
+	if skip && len(tx.Message.AddressTableLookups) == 0 {
+		return nil
 	}
 	l := c.node.ledger
 	l.mu.RLock()
@@ -80,6 +76,15 @@ func (c *call) preflight(tx *svm.Transaction, r reading) error {
 	v, err := c.view(r)
 	if err != nil {
 		return err
+	}
+	if tx, err = v.resolve(tx, "transaction"); err != nil || skip {
+		return err
+	}
+	if !tx.SignaturesValid() {
+		return &rpcError{Code: codeSignature, Message: textSignatureFailed}
+	}
+	if c.behind > 0 {
+		return unhealthy(c.behind)
 	}
 	result := l.machine.Execute(tx, v.context(), v)
 	if result.Err == nil {
@@ -92,6 +97,15 @@ func (c *call) preflight(tx *svm.Transaction, r reading) error {
 			"returnData": returned(result), "innerInstructions": nil, "replacementBlockhash": nil,
 		},
 	}
+}
+
+// resolve loads what a transaction takes from lookup tables.
+func (v view) resolve(tx *svm.Transaction, what string) (*svm.Transaction, error) {
+	resolved, err := v.machine.Resolve(tx, v.context(), v)
+	if err != nil {
+		return nil, invalid("invalid %s: %v", what, err)
+	}
+	return resolved, nil
 }
 
 // orEmpty makes JSON's [] of nothing.
@@ -136,15 +150,18 @@ func simulateTransaction(c *call) (any, error) {
 	if o.SigVerify && o.ReplaceBlockhash {
 		return nil, invalid("sigVerify may not be used with replaceRecentBlockhash")
 	}
-	if o.SigVerify && !tx.SignaturesValid() {
-		return nil, &rpcError{Code: codeSignature, Message: textSignatureFailed}
-	}
 	l := c.node.ledger
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	v, err := c.view(o.reading)
 	if err != nil {
 		return nil, err
+	}
+	if tx, err = v.resolve(tx, "transaction"); err != nil {
+		return nil, err
+	}
+	if o.SigVerify && !tx.SignaturesValid() {
+		return nil, &rpcError{Code: codeSignature, Message: textSignatureFailed}
 	}
 	result := l.machine.Simulate(tx, v.context(), v, svm.Simulation{VerifySignatures: o.SigVerify, ReplaceBlockhash: o.ReplaceBlockhash})
 	shown, err := v.touched(tx, result, o)
@@ -153,7 +170,7 @@ func simulateTransaction(c *call) (any, error) {
 	}
 	value := object{
 		"err": errorOrNull(result.Err), "logs": orEmpty(result.Logs), "accounts": shown, "unitsConsumed": result.Units,
-		"returnData": returned(result), "fee": result.Fee, "replacementBlockhash": nil, "innerInstructions": nil,
+		"returnData": returned(result), "loadedAddresses": loadedAddresses(tx), "fee": result.Fee, "replacementBlockhash": nil, "innerInstructions": nil,
 		"preBalances": orEmpty(result.PreBalances), "postBalances": orEmpty(result.PostBalances),
 		"preTokenBalances": tokenBalances(result.PreTokens), "postTokenBalances": tokenBalances(result.PostTokens),
 	}

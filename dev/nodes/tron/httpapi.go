@@ -19,8 +19,8 @@ type httpCall struct {
 	solid  bool
 }
 
-// httpMethods is the part of java-tron's HTTP API that tronweb 6 needs. Those in
-// solidMethods are also under /walletsolidity.
+// httpMethods is the part of java-tron's HTTP API whose requests have a form of their own (the rest is in httpmore.go). Those
+// in solidMethods are also under /walletsolidity.
 var httpMethods = map[string]func(*httpCall) (any, error){
 	"getnowblock":                  (*httpCall).nowBlock,
 	"getblock":                     (*httpCall).block,
@@ -61,8 +61,8 @@ func (n *Node) httpHandler() http.Handler {
 			return
 		}
 		solid := service == "walletsolidity"
-		method := httpMethods[name]
-		if method == nil || (!solid && service != "wallet") || (solid && !solidMethods[name]) {
+		method := methodOf(service, name)
+		if method == nil {
 			writeJSON(w, http.StatusNotFound, object{"Error": errNoSuchMethod.Error()})
 			return
 		}

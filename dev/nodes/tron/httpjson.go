@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
@@ -24,6 +26,8 @@ var (
 	addressFields = map[protoreflect.Name]bool{
 		"address": true, "owner_address": true, "to_address": true, "account_address": true, "receiver_address": true,
 		"contract_address": true, "origin_address": true, "witness_address": true, "approved_list": true, "from": true, "to": true,
+		"fromAddress": true, "toAddress": true, "account": true, "fromAccounts": true, "toAccounts": true,
+		"caller_address": true, "transferTo_address": true,
 	}
 	textFields = map[protoreflect.FullName]bool{
 		"protocol.Return.message": true, "protocol.TransactionInfo.resMessage": true, "protocol.Account.account_name": true,
@@ -37,7 +41,8 @@ func toJSON(m proto.Message, visible bool) object {
 	out := object{}
 	m.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
-		case field.IsMap(): // TRC-10 alone uses maps, which this node does not have
+		case field.IsMap():
+			out[string(field.Name())] = mapJSON(field, v.Map(), visible)
 		case field.IsList():
 			list := make([]any, v.List().Len())
 			for i := range list {
@@ -50,6 +55,17 @@ func toJSON(m proto.Message, visible bool) object {
 		return true
 	})
 	return out
+}
+
+// mapJSON writes a map as a list of keys with their values, in order.
+func mapJSON(field protoreflect.FieldDescriptor, m protoreflect.Map, visible bool) []object {
+	list := []object{}
+	m.Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+		list = append(list, object{"key": k.String(), "value": scalarJSON(field.MapValue(), v, visible)})
+		return true
+	})
+	slices.SortFunc(list, func(a, b object) int { return strings.Compare(a["key"].(string), b["key"].(string)) })
+	return list
 }
 
 func bytesJSON(field protoreflect.FieldDescriptor, raw []byte, visible bool) string {

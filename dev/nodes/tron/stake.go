@@ -73,25 +73,60 @@ func (s *state) validateUnfreeze(owner Address, m *core.UnfreezeBalanceV2Contrac
 	if m.UnfreezeBalance <= 0 || m.UnfreezeBalance > held {
 		return 0, invalid("Invalid unfreeze_balance, [%d] is error", m.UnfreezeBalance)
 	}
-	waiting := 0
-	for _, u := range x.UnfrozenV2 {
-		if u.UnfreezeExpireTime > now {
-			waiting++
-		}
-	}
-	if waiting >= maxUnstaking {
+	if unstaking(x, now) >= maxUnstaking {
 		return 0, invalid("Invalid unfreeze operation, unfreezing times is over limit")
 	}
 	return 0, nil
 }
 
-func (s *state) unfreeze(owner Address, m *core.UnfreezeBalanceV2Contract, now int64) {
+// unstaking counts the withdrawals from stake that wait for their time.
+func unstaking(x *core.Account, now int64) (waiting int64) {
+	for _, u := range x.UnfrozenV2 {
+		if u.UnfreezeExpireTime > now {
+			waiting++
+		}
+	}
+	return waiting
+}
+
+// unfreeze also withdraws what has waited long enough, and returns how much that was.
+func (s *state) unfreeze(owner Address, m *core.UnfreezeBalanceV2Contract, now int64) (sun int64) {
+	sun = s.withdraw(owner, now)
 	s.edit(owner, func(x *core.Account) {
 		addStake(x, m.Resource, -m.UnfreezeBalance)
 		x.UnfrozenV2 = append(x.UnfrozenV2, &core.Account_UnFreezeV2{
 			Type: m.Resource, UnfreezeAmount: m.UnfreezeBalance, UnfreezeExpireTime: now + unstakeMillis,
 		})
 	})
+	return sun
+}
+
+func (s *state) validateCancel(owner Address) (int64, error) {
+	x := s.account(owner)
+	if x == nil {
+		return 0, missingAccount(owner)
+	}
+	if len(x.UnfrozenV2) == 0 {
+		return 0, invalid("No unfreezeV2 list to cancel")
+	}
+	return 0, nil
+}
+
+// cancelUnfreezes stakes again what waits to be withdrawn, and withdraws what has waited long enough.
+func (s *state) cancelUnfreezes(owner Address, now int64) (withdrawn int64, staked map[string]int64) {
+	withdrawn = s.withdraw(owner, now)
+	staked = map[string]int64{}
+	for _, r := range []core.ResourceCode{core.ResourceCode_BANDWIDTH, core.ResourceCode_ENERGY, core.ResourceCode_TRON_POWER} {
+		staked[r.String()] = 0
+	}
+	s.edit(owner, func(x *core.Account) {
+		for _, u := range x.UnfrozenV2 {
+			addStake(x, u.Type, u.UnfreezeAmount)
+			staked[u.Type.String()] += u.UnfreezeAmount
+		}
+		x.UnfrozenV2 = nil
+	})
+	return withdrawn, staked
 }
 
 // expiredUnstakes is the sun an account may withdraw.

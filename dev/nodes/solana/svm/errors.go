@@ -144,16 +144,21 @@ var transactionTexts = map[string]string{
 	"AccountInUse":                       "Account in use",
 	"AccountLoadedTwice":                 "Account loaded twice",
 	"AccountNotFound":                    "Attempt to debit an account but found no record of a prior credit.",
+	"AddressLookupTableNotFound":         "Transaction loads an address table account that doesn't exist",
 	AlreadyProcessed:                     "This transaction has already been processed",
 	BlockhashNotFound:                    "Blockhash not found",
 	"InsufficientFundsForFee":            "Insufficient funds for fee",
 	"InvalidAccountForFee":               "This account may not be used to pay transaction fees",
+	"InvalidAddressLookupTableData":      "Transaction loads an address table account with invalid data",
+	"InvalidAddressLookupTableIndex":     "Transaction address table lookup uses an invalid index",
+	"InvalidAddressLookupTableOwner":     "Transaction loads an address table account with an invalid owner",
 	"InvalidLoadedAccountsDataSizeLimit": "LoadedAccountsDataSizeLimit set for transaction must be greater than 0.",
 	"InvalidProgramForExecution":         "This program may not be used for executing instructions",
 	"MaxLoadedAccountsDataSizeExceeded":  "Transaction exceeded max loaded accounts data size cap",
 	"ProgramAccountNotFound":             "Attempt to load a program that does not exist",
 	"SanitizeFailure":                    "Transaction failed to sanitize accounts offsets correctly",
 	SignatureFailure:                     "Transaction did not pass signature verification",
+	"TooManyAccountLocks":                "Transaction locked too many accounts",
 }
 
 var instructionTexts = map[string]string{

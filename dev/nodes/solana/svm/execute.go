@@ -30,8 +30,12 @@ type execution struct {
 // verified: is it young enough and new, can its payer pay, can its programs be
 // run, and then what do they do.
 func (m *Machine) execute(t *Transaction, b Block, state Accounts) Result {
-	if t.Message.HasDuplicates() {
-		return rejected("AccountLoadedTwice")
+	t, err := m.Resolve(t, b, state)
+	if err != nil {
+		return Result{Err: err}
+	}
+	if err := checkLocks(t); err != nil {
+		return Result{Err: err}
 	}
 	nonce, err := m.age(t, b, state)
 	if err != nil {
@@ -46,7 +50,7 @@ func (m *Machine) execute(t *Transaction, b Block, state Accounts) Result {
 	}
 	x := m.begin(t, b, state)
 	x.units, x.heap = budget.units, budget.heap
-	result := Result{Fee: budget.fee(len(t.Signatures)), NonceAdvanced: nonce.used}
+	result := Result{Fee: budget.fee(len(t.Signatures)), NonceAdvanced: nonce.used, Loaded: t.Loaded()}
 	payer, err := x.payFee(result.Fee)
 	if err != nil {
 		return Result{Err: err, Fee: result.Fee}
@@ -68,6 +72,24 @@ func (m *Machine) execute(t *Transaction, b Block, state Accounts) Result {
 	}
 	x.report(&result, state)
 	return result
+}
+
+// maxLocks is the most accounts that a transaction may name.
+const maxLocks = 64
+
+// checkLocks checks that a transaction names no account twice, and not too many.
+func checkLocks(t *Transaction) *TransactionError {
+	if len(t.Keys()) > maxLocks {
+		return &TransactionError{Kind: "TooManyAccountLocks"}
+	}
+	seen := map[solana.PublicKey]bool{}
+	for _, key := range t.Keys() {
+		if seen[key] {
+			return &TransactionError{Kind: "AccountLoadedTwice"}
+		}
+		seen[key] = true
+	}
+	return nil
 }
 
 // begin loads the accounts of a transaction.
@@ -123,7 +145,7 @@ func rentAllows(before, after Account) bool {
 // transaction that fails here pays its fee all the same.
 func (x *execution) checkPrograms(limit uint64) *TransactionError {
 	const accountBase = 64 // counted for each account, SIMD-0186
-	var size uint64
+	size := lookupTableBytes * uint64(len(x.tx.Message.AddressTableLookups))
 	for _, a := range x.accounts {
 		if a.Lamports == 0 {
 			continue

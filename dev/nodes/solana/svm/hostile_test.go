@@ -19,7 +19,10 @@ import (
 //	phase: number of writes, writes, end
 //	write: address, number of words, words
 //	end:   0, what to return    or    1, the five arguments of sol_invoke_signed_c
-func hostile() []byte {
+func hostile() []byte { return calling("sol_invoke_signed_c") }
+
+// calling is hostile with another system function in place of the invocation.
+func calling(function string) []byte {
 	const mov, add, load, store, jump, jumpZero = 0xbf, 0x07, 0x79, 0x7b, 0x05, 0x15
 	const jumpNotZero, call, exit = 0x55, 0x85, 0x95
 	text := []sbpftest.Instruction{
@@ -53,7 +56,7 @@ func hostile() []byte {
 		{Op: jump, Offset: -27},                //
 	}
 	return sbpftest.Object{
-		Machine: 263, Text: text, Calls: "sol_invoke_signed_c", ReadOnly: make([]byte, 8),
+		Machine: 263, Text: text, Calls: function, ReadOnly: make([]byte, 8),
 		Relocations: sbpftest.Relocation(sbpftest.TextStart+26*8, sbpftest.RelocateCall, 1),
 	}.Bytes()
 }

@@ -184,6 +184,7 @@ func (p *pair) both(name string, wire []byte) Result {
 	r := p.machine.Execute(tx, b, p.chain)
 	p.commit(tx, r)
 	theirs := p.peer.ask("send", map[string]any{"wire": base64.StdEncoding.EncodeToString(wire)})
+	tx = tx.WithLoaded(r.Loaded)
 	p.count(r)
 	p.compare(name, tx, r, theirs)
 	return r

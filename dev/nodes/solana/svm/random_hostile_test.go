@@ -1,11 +1,13 @@
 package svm
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/gagliardetto/solana-go"
 	"github.com/stretchr/testify/require"
 
@@ -22,15 +24,7 @@ func TestConformanceHostile(t *testing.T) {
 	named := builtin("solana_system_program") // as litesvm has it, which moves all that follows in memory
 	p.accounts[solana.SystemProgramID] = named
 	w := newHostileHarness(p.chain)
-	code := hostile()
-	loaded, err := sbpf.Load(code)
-	require.NoError(t, err)
-	p.machine.programs[w.program] = loaded
-	p.accounts[w.program] = Account{Lamports: MinimumBalance(len(code)), Data: code, Owner: solana.BPFLoaderProgramID, Executable: true}
-	p.peer.ask("program", map[string]any{
-		"key": hex.EncodeToString(w.program[:]), "code": base64.StdEncoding.EncodeToString(code),
-		"loader": hex.EncodeToString(solana.BPFLoaderProgramID[:]),
-	})
+	p.deploy(w.program, hostile())
 	for range number(t, "KIVUKO_SVM_COUNT", 2000) / 2 {
 		p.advance()
 		newHostileHarness(p.chain)
@@ -47,6 +41,52 @@ func TestConformanceHostile(t *testing.T) {
 		seed, p.transactions, p.succeeded, p.failed, p.differences, len(p.errors))
 	for text, n := range p.errors {
 		t.Logf("%6d %s", n, text)
+	}
+}
+
+// deploy gives both sides a program.
+func (p *pair) deploy(program solana.PublicKey, code []byte) {
+	p.t.Helper()
+	loaded, err := sbpf.Load(code)
+	require.NoError(p.t, err)
+	p.machine.programs[program] = loaded
+	p.accounts[program] = Account{Lamports: MinimumBalance(len(code)), Data: code, Owner: solana.BPFLoaderProgramID, Executable: true}
+	p.peer.ask("program", map[string]any{
+		"key": hex.EncodeToString(program[:]), "code": base64.StdEncoding.EncodeToString(code),
+		"loader": hex.EncodeToString(solana.BPFLoaderProgramID[:]),
+	})
+}
+
+// TestConformanceHashes has a program hash pieces of its memory into an account of its own. What it may not read or write is
+// worded in another way by litesvm, which tells the kind of access.
+func TestConformanceHashes(t *testing.T) {
+	const table, text = sbpf.HeapStart, sbpf.HeapStart + 0x100
+	for name, hash := range map[string]func([]byte) []byte{
+		"sol_sha256":    func(b []byte) []byte { sum := sha256.Sum256(b); return sum[:] },
+		"sol_keccak256": func(b []byte) []byte { return crypto.Keccak256(b) },
+	} {
+		p := newPair(t)
+		payer, program, vault := p.payer("payer"), p.key(name), p.key("vault of "+name)
+		p.deploy(program, calling(name))
+		in := input{sizes: []int{32}}
+		call := func(pieces, to uint64) (Result, []byte) {
+			t.Helper()
+			p.accounts[vault] = Account{Lamports: 10_000_000, Data: make([]byte, 32), Owner: program, RentEpoch: ^uint64(0)}
+			p.peer.set(vault, p.accounts[vault])
+			p.advance()
+			do := phase(pack(uint64(1), uint64(table), pieces, to, uint64(0), uint64(0)),
+				poke(text, words([]byte("kivuko"))...), poke(table, text, 3, text+3, 3))
+			r := p.both(name, p.sign(payer, p.block.LastBlockhash, false, instruction(program, append(do, phase(returns(0))...), writes(vault))))
+			return r, p.accounts[vault].Data
+		}
+		for pieces, of := range []string{"", "kiv", "kivuko", "kivuko"} { // the last piece is empty
+			r, got := call(uint64(pieces), in.data(0))
+			require.Nil(t, r.Err)
+			require.Equal(t, hash([]byte(of)), got, "%s of %q", name, of)
+		}
+		r, _ := call(20_001, in.data(0))
+		require.JSONEq(t, `{"InstructionError":[0,"ProgramFailedToComplete"]}`, marshal(t, r.Err))
+		require.Zero(t, p.differences)
 	}
 }
 

@@ -41,8 +41,18 @@ type Block struct {
 	// AgeOf tells how many blocks old a block hash is, 0 for LastBlockhash, and
 	// whether it is known. A transaction may name one of at most MaxAge.
 	AgeOf func(hash solana.Hash) (age uint64, known bool)
+	// SlotHashes are the slots before this one that have a block, newest first, 512 at most. Nil means none.
+	SlotHashes func() []SlotHash
 	// Processed reports whether a transaction was executed already. Nil means none.
 	Processed func(signature solana.Signature) bool
+}
+
+func (b Block) slotHashes() []SlotHash {
+	if b.SlotHashes == nil {
+		return nil
+	}
+	hashes := b.SlotHashes()
+	return hashes[:min(len(hashes), maxSlotHashes)]
 }
 
 // MaxAge is the age in blocks up to which a block hash is accepted, Agave's
@@ -77,7 +87,9 @@ type Result struct {
 	Inner []InnerInstructions
 	// ReturnData is what the last program that set any returned; nil if none.
 	ReturnData *ReturnData
-	// PreBalances and PostBalances are lamports in the order of the message's keys.
+	// Loaded are the keys that came from lookup tables.
+	Loaded LoadedAddresses `json:",omitzero"`
+	// PreBalances and PostBalances are lamports in the order of the transaction's keys.
 	// Both are empty for a rejected transaction.
 	PreBalances, PostBalances []uint64
 	// PreTokens and PostTokens are the balances of those keys that hold tokens. An

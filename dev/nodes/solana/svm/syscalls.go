@@ -1,10 +1,13 @@
 package svm
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 
 	"github.com/gagliardetto/solana-go"
+	"golang.org/x/crypto/sha3"
 
 	"kivuko/dev/nodes/solana/sbpf"
 )
@@ -24,6 +27,12 @@ const (
 	maxSigners          = 16
 	maxSeeds            = 16
 	passedAccountLength = 34 // of a key and two flags
+)
+
+// What hashing costs, and how many pieces can be hashed in one call.
+const (
+	hashUnits     = 85
+	maxHashPieces = 20_000
 )
 
 // syscall is a system function with the program that calls it at hand.
@@ -48,6 +57,8 @@ func syscalls() map[uint32]sbpf.Syscall {
 		"sol_get_sysvar":                        sysGetSysvar,
 		"sol_get_stack_height":                  sysStackHeight,
 		"sol_get_processed_sibling_instruction": sysSibling,
+		"sol_sha256":                            sysHash(sha256.New, "Sha256"),
+		"sol_keccak256":                         sysHash(sha3.NewLegacyKeccak256, "Keccak256"),
 		"sol_create_program_address":            sysCreateAddress,
 		"sol_try_find_program_address":          sysFindAddress,
 		"sol_set_return_data":                   sysSetReturnData,
@@ -186,6 +197,41 @@ func sysGetSysvar(p *program, vm *sbpf.VM, r [5]uint64) (uint64, error) { // add
 	}
 	copy(to, sysvar.Data[r[2]:])
 	return 0, nil
+}
+
+// sysHash hashes pieces of a program's memory as if they were one.
+func sysHash(start func() hash.Hash, name string) syscall {
+	return func(p *program, vm *sbpf.VM, r [5]uint64) (uint64, error) { // pieces, their number, to
+		if r[1] > maxHashPieces {
+			p.run.log.add("%s Hashing %d sequences in one syscall is over the limit %d", name, r[1], maxHashPieces)
+			return 0, errors.New("Hashing too many sequences") //nolint:staticcheck // the text is Agave's and goes into logs
+		}
+		if err := vm.Consume(hashUnits); err != nil {
+			return 0, err
+		}
+		sum := start()
+		to, err := vm.Memory(r[2], uint64(sum.Size()), true)
+		if err != nil {
+			return 0, err
+		}
+		table, err := vm.Memory(r[0], r[1]*16, false)
+		if err != nil {
+			return 0, err
+		}
+		for ; len(table) > 0; table = table[16:] {
+			size := le.Uint64(table[8:])
+			piece, err := vm.Memory(le.Uint64(table), size, false)
+			if err != nil {
+				return 0, err
+			}
+			if err := vm.Consume(max(memoryUnits, size/2)); err != nil {
+				return 0, err
+			}
+			sum.Write(piece)
+		}
+		copy(to, sum.Sum(nil))
+		return 0, nil
+	}
 }
 
 func sysStackHeight(p *program, vm *sbpf.VM, _ [5]uint64) (uint64, error) {

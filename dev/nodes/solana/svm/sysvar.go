@@ -50,9 +50,20 @@ func recentBlockhashesData(b Block) []byte {
 	return data[:size]
 }
 
+// slotHashesData is the SlotHashes sysvar, whose account always has room for all.
+func slotHashesData(b Block) []byte {
+	const size = 8 + maxSlotHashes*(8+solana.PublicKeyLength)
+	hashes := b.slotHashes()
+	data := le.AppendUint64(make([]byte, 0, size), uint64(len(hashes)))
+	for _, h := range hashes {
+		data = append(le.AppendUint64(data, h.Slot), h.Hash[:]...)
+	}
+	return data[:size]
+}
+
 // Sysvar is a sysvar's account as the transactions of a block see it, and whether
-// the address is a sysvar of this machine: Clock, Rent or RecentBlockhashes. They
-// are in no state.
+// the address is a sysvar of this machine: Clock, Rent, RecentBlockhashes or
+// SlotHashes. They are in no state.
 func (m *Machine) Sysvar(address solana.PublicKey, b Block) (Account, bool) {
 	var data []byte
 	switch address {
@@ -62,6 +73,8 @@ func (m *Machine) Sysvar(address solana.PublicKey, b Block) (Account, bool) {
 		data = clockData(b)
 	case solana.SysVarRecentBlockHashesPubkey:
 		data = recentBlockhashesData(b)
+	case solana.SysVarSlotHashesPubkey:
+		data = slotHashesData(b)
 	default:
 		return Account{}, false
 	}

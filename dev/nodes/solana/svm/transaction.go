@@ -19,11 +19,13 @@ var ErrTooLarge = errors.New("transaction too large")
 type Transaction struct {
 	// Signatures are one for each key that signs, the fee payer's first.
 	Signatures []solana.Signature
-	// Message is what was signed. It loads no addresses from lookup tables.
+	// Message is what was signed. Its keys are without those of lookup tables.
 	Message solana.Message
 
-	wire []byte
-	body []byte // the message's bytes inside wire
+	wire   []byte
+	body   []byte // the message's bytes inside wire
+	loaded LoadedAddresses
+	keys   []solana.PublicKey // of the message, then the loaded ones
 }
 
 // Decode reads a transaction of the legacy format or of version 0 from its wire
@@ -53,7 +55,7 @@ func Decode(wire []byte) (*Transaction, error) {
 	if !bytes.Equal(again, wire) {
 		return nil, errors.New(what + "trailing or non-canonical bytes")
 	}
-	t := &Transaction{Signatures: parsed.Signatures, Message: parsed.Message, wire: wire}
+	t := &Transaction{Signatures: parsed.Signatures, Message: parsed.Message, wire: wire, keys: parsed.Message.AccountKeys}
 	t.body = wire[1+len(t.Signatures)*solana.SignatureLength:]
 	return t, nil
 }
@@ -64,9 +66,6 @@ const maxInstructions = 64
 func sanitise(t *solana.Transaction) error {
 	if err := t.Sanitize(); err != nil {
 		return err
-	}
-	if len(t.Message.AddressTableLookups) != 0 {
-		return errors.New("address lookup tables are not supported by this development node")
 	}
 	if n := len(t.Message.Instructions); n > maxInstructions {
 		return fmt.Errorf("%d instructions, and at most %d are allowed", n, maxInstructions)
@@ -80,8 +79,15 @@ func (t *Transaction) Wire() []byte { return bytes.Clone(t.wire) }
 // ID is the transaction's first signature, by which it is known.
 func (t *Transaction) ID() solana.Signature { return t.Signatures[0] }
 
-// Keys are the accounts of the transaction.
-func (t *Transaction) Keys() []solana.PublicKey { return t.Message.AccountKeys }
+// Keys are the accounts of the transaction: those of the message, then those that it loads from lookup tables, which are there
+// once they were loaded (Machine.Resolve).
+func (t *Transaction) Keys() []solana.PublicKey { return t.keys }
+
+// static is how many keys the message itself has.
+func (t *Transaction) static() int { return len(t.Message.AccountKeys) }
+
+// IsLoaded reports whether the key at a place comes from a lookup table.
+func (t *Transaction) IsLoaded(index int) bool { return index >= t.static() }
 
 // strict are the rules of Agave's verification (ed25519-dalek verify_strict): no point may be of a small order.
 var strict = &ed25519.Options{Verify: &ed25519.VerifyOptions{CofactorlessVerify: true}}
@@ -105,16 +111,7 @@ func (t *Transaction) IsSigner(index int) bool {
 // Sysvars and built-in programs are never writable, and neither is a program that
 // the message calls, whatever the message says.
 func (t *Transaction) IsWritable(index int) bool {
-	header := t.Message.Header
-	signed, total := int(header.NumRequiredSignatures), len(t.Message.AccountKeys)
-	if index < signed {
-		if index >= signed-int(header.NumReadonlySignedAccounts) {
-			return false
-		}
-	} else if index >= total-int(header.NumReadonlyUnsignedAccounts) {
-		return false
-	}
-	if reserved(t.Message.AccountKeys[index]) {
+	if !t.declaredWritable(index) || reserved(t.keys[index]) {
 		return false
 	}
 	for _, instruction := range t.Message.Instructions {
@@ -125,8 +122,21 @@ func (t *Transaction) IsWritable(index int) bool {
 	return true
 }
 
+// declaredWritable reports whether the message says so.
+func (t *Transaction) declaredWritable(index int) bool {
+	header := t.Message.Header
+	signed := int(header.NumRequiredSignatures)
+	switch {
+	case t.IsLoaded(index):
+		return index < t.static()+len(t.loaded.Writable)
+	case index < signed:
+		return index < signed-int(header.NumReadonlySignedAccounts)
+	}
+	return index < t.static()-int(header.NumReadonlyUnsignedAccounts)
+}
+
 // NonceAccount is the durable nonce account that the transaction's first
-// instruction advances, and whether there is one. Whether the transaction lives by
+// instruction advances, and whether there is one. It is never one from a lookup table. Whether the transaction lives by
 // it depends on the state: see Machine.Execute.
 func (t *Transaction) NonceAccount() (index int, ok bool) {
 	if len(t.Message.Instructions) == 0 {
@@ -140,5 +150,8 @@ func (t *Transaction) NonceAccount() (index int, ok bool) {
 		return 0, false
 	}
 	index = int(first.Accounts[0])
+	if t.IsLoaded(index) { // SIMD-0242
+		return 0, false
+	}
 	return index, t.IsWritable(index)
 }

@@ -49,22 +49,22 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	table := changed(v0, len(v0)-1, 1) // one lookup table
 	table = append(table, make([]byte, 32)...)
-	table = append(table, 1, 0, 0)
+	table = append(table, 0, 0)
 	for name, test := range map[string]struct {
 		wire []byte
 		says string
 	}{
-		"nothing":              {nil, "failed to deserialize"},
-		"trailing bytes":       {append(bytes.Clone(good), 0), "trailing or non-canonical"},
-		"a byte missing":       {good[:len(good)-1], "failed to deserialize"},
-		"too large":            {make([]byte, PacketSize+1), "too large"},
-		"version 1":            {changed(v0, headerAt, 0x81), "failed to deserialize"},
-		"no signature":         {changed(good, countAt, 0), ""},
-		"more signers":         {changed(two, secondEnds, 3), "not enough signatures"},
-		"no writable signer":   {changed(good, headerAt+1, 1), "no writable signer"},
-		"too many read-only":   {changed(good, headerAt+2, 9), "header references more accounts"},
-		"address lookup table": {table, "address lookup tables"},
-		"65 instructions":      {c.sign(payer, c.block.LastBlockhash, false, many...), "65 instructions"},
+		"nothing":             {nil, "failed to deserialize"},
+		"trailing bytes":      {append(bytes.Clone(good), 0), "trailing or non-canonical"},
+		"a byte missing":      {good[:len(good)-1], "failed to deserialize"},
+		"too large":           {make([]byte, PacketSize+1), "too large"},
+		"version 1":           {changed(v0, headerAt, 0x81), "failed to deserialize"},
+		"no signature":        {changed(good, countAt, 0), ""},
+		"more signers":        {changed(two, secondEnds, 3), "not enough signatures"},
+		"no writable signer":  {changed(good, headerAt+1, 1), "no writable signer"},
+		"too many read-only":  {changed(good, headerAt+2, 9), "header references more accounts"},
+		"no account of table": {table, "loads no accounts"},
+		"65 instructions":     {c.sign(payer, c.block.LastBlockhash, false, many...), "65 instructions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Decode(test.wire)

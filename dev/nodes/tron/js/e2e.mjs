@@ -117,6 +117,30 @@ const transfer = 'transfer(address,uint256)';
   check('REVERT', info.result === 'FAILED' && info.receipt.result === 'REVERT');
 }
 
+{
+  // What a wallet does with its stake.
+  await send(await sign(await tw.transactionBuilder.freezeBalanceV2(100_000_000, 'ENERGY', alice.address)));
+  await send(await sign(await tw.transactionBuilder.delegateResource(40_000_000, bob.address, 'ENERGY', alice.address)));
+  const most = await tw.trx.getCanDelegatedMaxSize(alice.address, 'ENERGY', { confirmed: false });
+  check('what is left to lend', most.max_size > 0 && most.max_size <= 60_000_000, most.max_size);
+  const lent = await tw.trx.getDelegatedResourceV2(alice.address, bob.address, { confirmed: false });
+  check('what is lent', lent.delegatedResource?.[0]?.frozen_balance_for_energy === 40_000_000, JSON.stringify(lent));
+  const index = await tw.trx.getDelegatedResourceAccountIndexV2(alice.address, { confirmed: false });
+  check('to whom it is lent', index.toAccounts?.length === 1 && index.toAccounts[0] === TronWeb.address.toHex(bob.address), JSON.stringify(index));
+  await send(await sign(await tw.transactionBuilder.undelegateResource(40_000_000, bob.address, 'ENERGY', alice.address)));
+  await send(await sign(await tw.transactionBuilder.unfreezeBalanceV2(10_000_000, 'ENERGY', alice.address)));
+  const left = await tw.trx.getAvailableUnfreezeCount(alice.address, { confirmed: false });
+  const later = await tw.trx.getCanWithdrawUnfreezeAmount(alice.address, Date.now() + 30 * 86_400_000, { confirmed: false });
+  check('what waits to be withdrawn', left.count === 31 && later.amount === 10_000_000, JSON.stringify([left, later]));
+  const cancelled = await send(await sign(await tw.transactionBuilder.cancelUnfreezeBalanceV2(alice.address)));
+  check('unstaking is cancelled', cancelled.cancel_unfreezeV2_amount?.some((a) => a.key === 'ENERGY' && a.value === 10_000_000), JSON.stringify(cancelled));
+}
+{
+  const [energy, bandwidth, nodes, chain] = [await tw.trx.getEnergyPrices(), await tw.trx.getBandwidthPrices(), await tw.trx.listSuperRepresentatives(), await tw.trx.getChainParameters()];
+  check('prices, witnesses, parameters', energy.endsWith(':100') && bandwidth.endsWith(':1000') && nodes.length === 27 && chain.length > 10);
+  check('bandwidth', (await tw.trx.getBandwidth(bob.address)) > 0);
+}
+
 const permission = (type, id, permission_name, extra = {}) => ({
   type, id, permission_name, threshold: 2,
   keys: [alice, bob, carol].map((p) => ({ address: TronWeb.address.toHex(p.address), weight: 1 })), ...extra,

@@ -85,6 +85,14 @@ const handlers = {
     svm.setClock(clock);
     return {blockhash: svm.latestBlockhash()};
   },
+  slots(q) {
+    svm.setSlotHashes(q.slots.map(s => { // the class has no constructor
+      const [one] = svm.getSlotHashes();
+      [one.slot, one.hash] = [BigInt(s.slot), s.hash];
+      return one;
+    }));
+    return {};
+  },
   set(q) {
     svm.setAccount(hex(q.key), new lib.Account(BigInt(q.lamports), Buffer.from(q.data, 'base64'), hex(q.owner), false, 18446744073709551615n));
     return {};

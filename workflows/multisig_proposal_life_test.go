@@ -1,0 +1,262 @@
+package workflows_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/mock"
+
+	"kivuko/activities"
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store/storetest"
+	"kivuko/workflows"
+)
+
+// A history has at most 51,200 events. A step of the flow needs three, a timer two, and what it wakes three more.
+const (
+	mostEvents     = 51_200
+	eventsOfStep   = 6
+	eventsOfTimer  = 5
+	eventsOfUpdate = 10
+)
+
+// events is an upper bound of the events in the history of the proposal's flow.
+func (w *proposalHarness) events() int {
+	w.signs.mu.Lock()
+	defer w.signs.mu.Unlock()
+	id := workflows.MultisigProposalID(w.ask.ID)
+	steps := w.signs.steps[id]
+	return (steps["activity"]+steps["local activity"]+steps["child"])*eventsOfStep + steps["timer"]*eventsOfTimer + w.signs.shown[id] + len(w.answers)*eventsOfUpdate
+}
+
+// took checks that a flow has few events: no wait of it is a loop without a pause.
+func (w *proposalHarness) took(t *testing.T, most int) {
+	t.Helper()
+	if n := w.events(); n > most {
+		t.Errorf("the history has %d events or more, want %d at most: %v", n, most, w.signs.steps[workflows.MultisigProposalID(w.ask.ID)])
+	}
+}
+
+// freezes freezes all payments, and lifts that after a time.
+func (w *proposalHarness) freezes(from, to time.Duration) {
+	by := storetest.PrincipalOf(storetest.User(w.t, w.store.Store, exchange.RoleAdmin))
+	w.at(from, func() {
+		if _, err := w.store.Freeze(w.t.Context(), uuid.New(), "a key may have leaked", by); err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.at(to, func() {
+		if err := storetest.Agreed(w.t, w.store.Store)(w.store.ProposeLift(w.t.Context(), "it has not", by)); err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// otherExecutes has another tool send what the owners signed: the watch reads it in the next block, which is final.
+func (w *proposalHarness) otherExecutes() {
+	c, _, err := w.store.DepositCursor(w.t.Context(), networkName)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	w.final = c.Final.Number + 1
+	w.net.other, w.net.at = w.payload().JointID, chain.Block{Number: w.final, ID: "other"}
+	scan := exchange.BlockScan{
+		Network: networkName, Block: exchange.ChainBlock{Number: w.final, ID: "other", Parent: c.Final.ID, Time: w.env.Now()},
+		Movements: []exchange.ChainMovement{{TxID: w.net.other, From: w.account.Address, To: payee, Amount: w.ask.Amount}},
+	}
+	if _, err := w.store.RecordFinalBlock(w.t.Context(), scan); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// longest is the longest time between two looks at the chain from a moment to another.
+func (w *proposalHarness) longest(from, to time.Duration) (gap time.Duration) {
+	last := w.start.Add(from)
+	for _, at := range append(w.net.looks, w.start.Add(to)) {
+		if at.Before(w.start.Add(from)) || at.After(w.start.Add(to)) {
+			continue
+		}
+		gap, last = max(gap, at.Sub(last)), at
+	}
+	return gap
+}
+
+// What was executed by an officer and is frozen until it expires is signed and executed anew, and paid once. Meanwhile the flow sleeps.
+func TestFrozenUntilItExpires(t *testing.T) {
+	t.Parallel()
+	w := newProposal(t)
+	w.freezes(90*time.Minute, 30*time.Hour)
+	w.done()
+	w.at(22*time.Hour, func() { w.watchReads(); w.net.expired = true })
+	w.at(29*time.Hour, func() {
+		if p := w.row(); p.Status != exchange.ProposalApproving || p.ExecutedBy != uuid.Nil {
+			t.Errorf("what was signed has expired, and the proposal is %s, executed by %s", p.Status, p.ExecutedBy)
+		}
+	})
+	w.at(35*time.Hour, func() { w.signed(w.account.Owners[0].Address) })
+	w.at(36*time.Hour, func() { w.signed(w.account.Owners[1].Address) })
+	w.at(37*time.Hour, func() {
+		if sent := w.chain.sent(exchange.ForProposal); len(sent) != 0 {
+			t.Errorf("it was sent %d times before an officer had it executed anew", len(sent))
+		}
+		w.executes()
+	})
+	w.play(t, exchange.ProposalExecuted, exchange.WaitNothing)
+	w.took(t, 6_000) // with a look every half an hour
+}
+
+// Another tool sends what the owners signed: in a freeze in which ours may not be sent, and when our own execution was refused.
+func TestOthersExecute(t *testing.T) {
+	t.Parallel()
+	for name, people := range map[string]func(*proposalHarness){
+		"while ours is frozen": func(w *proposalHarness) {
+			w.freezes(90*time.Minute, 5*24*time.Hour)
+			w.done()
+			w.at(3*time.Hour, w.otherExecutes)
+		},
+		"before ours, in a freeze": func(w *proposalHarness) {
+			w.freezes(90*time.Minute, 5*24*time.Hour)
+			w.agreed()
+			w.at(110*time.Minute, w.otherExecutes)
+		},
+		"after ours was refused": func(w *proposalHarness) {
+			w.agreed()
+			w.at(100*time.Minute, func() {
+				w.executedBy(storetest.PrincipalOf(storetest.User(w.t, w.store.Store, exchange.RoleVendor)))
+			})
+			w.at(110*time.Minute, func() {
+				if w.answers["execute"] == nil {
+					w.t.Error("a merchant had it executed")
+				}
+				w.otherExecutes()
+			})
+		},
+		"when it is to end": func(w *proposalHarness) {
+			w.agreed()
+			w.at(2*time.Hour, w.cancels)
+			w.at(3*time.Hour, w.otherExecutes)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newProposal(t)
+			people(w)
+			w.play(t, exchange.ProposalExecuted, exchange.DetailOther)
+			if took := w.env.Now().Sub(w.start); took > 4*time.Hour {
+				t.Errorf("it was seen after %s", took)
+			}
+			w.took(t, 3_000)
+		})
+	}
+}
+
+// A payment that is parked within the delivery is an officer's to retry, and is made then.
+func TestRetryOfAParkedExecution(t *testing.T) {
+	t.Parallel()
+	w := newProposal(t)
+	w.chain.script = func(n int) outcome {
+		if n == 1 {
+			return outcome{refused: chain.ReasonReverts}
+		}
+		return outcome{}
+	}
+	w.done()
+	w.at(4*time.Hour, func() {
+		if sent := w.chain.sent(exchange.ForProposal); len(sent) != 0 {
+			t.Errorf("a parked payment was sent %d times", len(sent))
+		}
+		w.orders()
+	})
+	w.play(t, exchange.ProposalExecuted, exchange.WaitNothing, workflows.ReasonProposalExecution)
+	if took := w.env.Now().Sub(w.start); took > 4*time.Hour+5*time.Minute {
+		t.Errorf("it was paid after %s", took)
+	}
+	w.took(t, 2_000)
+}
+
+// A proposal that is parked goes on as soon as its row is another one, and does not wait for its next try.
+func TestParkedGoesOnWithItsRow(t *testing.T) {
+	t.Parallel()
+	w := newProposal(t)
+	for range 200 {
+		w.net.refuses = append(w.net.refuses, chain.Errorf(chain.ReasonFunds, "too little"))
+	}
+	w.approved()
+	w.at(30*time.Hour, w.cancels)
+	w.play(t, exchange.ProposalCancelled, exchange.DetailBySender, workflows.ReasonProposalPayload)
+	if took := w.env.Now().Sub(w.start); took > 30*time.Hour+time.Minute {
+		t.Errorf("it ended after %s", took)
+	}
+	w.took(t, 2_000)
+}
+
+// While a proposal lives the chain is looked at every half an hour at least: another tool may execute it. One that is to end is looked at less and
+// less often, for months.
+func TestLooksAtTheChain(t *testing.T) {
+	t.Parallel()
+	const life, ends = 5 * 24 * time.Hour, 200 * 24 * time.Hour
+	w := newProposal(t)
+	w.patience = ends + 10*24*time.Hour
+	w.agreed()
+	w.at(life, w.cancels)
+	w.at(ends, func() { w.watchReads(); w.net.expired = true })
+	w.play(t, exchange.ProposalCancelled, exchange.DetailBySender)
+	const margin = time.Minute
+	if gap := w.longest(time.Hour, life); gap > 30*time.Minute+margin {
+		t.Errorf("%s passed between two looks at what could be executed", gap)
+	}
+	if gap := w.longest(life, life+7*24*time.Hour); gap > 30*time.Minute+margin {
+		t.Errorf("%s passed between two looks in the first week of the end", gap)
+	}
+	if gap := w.longest(life, ends); gap < time.Hour || gap > 24*time.Hour {
+		t.Errorf("the looks of months are %s apart at most", gap)
+	}
+	t.Logf("%d looks, %d events", len(w.net.looks), w.events())
+	w.took(t, mostEvents/2)
+}
+
+// A node that is behind the block of a payload does not say what became of it: the flow asks again after a while, and is not parked.
+func TestLaggingNode(t *testing.T) {
+	t.Parallel()
+	w := newProposal(t)
+	w.net.lags = 6
+	w.done()
+	w.play(t, exchange.ProposalExecuted, exchange.WaitNothing)
+	if first, seventh := w.net.looks[0], w.net.looks[6]; w.net.lags != 0 || seventh.Sub(first) < 20*time.Second || seventh.Sub(first) > 5*time.Minute {
+		t.Errorf("the chain was asked at %s and for the seventh time at %s", first, seventh)
+	}
+	w.took(t, 1_500)
+}
+
+// An account that pays its fees itself and lacks native coin gets some before anything is signed.
+func TestFuelBeforeThePayload(t *testing.T) {
+	t.Parallel()
+	w := newProposal(t)
+	gas := storetest.GasWallet(t, w.store.Store, networkName)
+	storetest.Gas(t, w.store.Store, gas.ID, money.Must(money.TRX, "500"))
+	w.net.refuses = []error{&chain.Error{Reason: chain.ReasonGas, Detail: "too little", Missing: money.Must(money.TRX, "20")}}
+	w.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, workflows.SignalGas, mock.Anything).Return(errors.New("no such flow"))
+	w.done()
+	w.play(t, exchange.ProposalExecuted, exchange.WaitNothing)
+	if brought := w.chain.sent(exchange.ForGas); len(brought) != 1 || brought[0].ToAddress != w.account.Address {
+		t.Errorf("brought: %+v", brought)
+	}
+	w.took(t, 1_500)
+}
+
+// Where no gas can be brought, the proposal is parked with that, and goes on when the account has some.
+func TestFuelIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newProposal(t)
+	w.net.refuses = []error{&chain.Error{Reason: chain.ReasonGas, Detail: "too little", Missing: money.Must(money.TRX, "500")}} // above the cap
+	w.done()
+	w.play(t, exchange.ProposalExecuted, exchange.WaitNothing, workflows.ReasonProposalPayload)
+}
+
+// proposalGas is the policy of top-ups of these tests.
+var proposalGas = activities.GasPolicy{Floor: money.Must(money.TRX, "1"), Cap: money.Must(money.TRX, "300"), Limit: 3}
