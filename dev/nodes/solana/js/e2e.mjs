@@ -90,6 +90,41 @@ await web3.sendAndConfirmTransaction(connection, durable, [payer]);
 check('durable nonce', (await connection.getBalance(bob.publicKey)) === SOL);
 check('nonce is used up', (await connection.getNonce(nonce.publicKey)).nonce !== value.nonce);
 
+// A transaction of version 0 whose accounts come from a lookup table.
+const recentSlot = await connection.getSlot('finalized'); // the slot of the preflight's own block is not a recent one yet
+const [create, tableKey] = web3.AddressLookupTableProgram.createLookupTable({ authority: payer.publicKey, payer: payer.publicKey, recentSlot });
+await web3.sendAndConfirmTransaction(connection, new web3.Transaction().add(create, web3.AddressLookupTableProgram.extendLookupTable({
+  payer: payer.publicKey, authority: payer.publicKey, lookupTable: tableKey, addresses: [mint, from.address, to.address, bob.publicKey],
+})), [payer]);
+const { value: table } = await connection.getAddressLookupTable(tableKey);
+check('lookup table', table.isActive() && table.state.addresses.length === 4 && table.state.authority.equals(payer.publicKey));
+for (const started = await connection.getSlot(); (await connection.getSlot()) <= started;) await new Promise((r) => setTimeout(r, 50));
+const life = await connection.getLatestBlockhash();
+const small = new web3.TransactionMessage({
+  payerKey: payer.publicKey, recentBlockhash: life.blockhash,
+  instructions: [
+    spl.createTransferCheckedInstruction(from.address, mint, to.address, alice.publicKey, 9n, 6),
+    web3.SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: bob.publicKey, lamports: 5 }),
+  ],
+}).compileToV0Message([table]);
+check('loaded accounts are not in the message', small.staticAccountKeys.length === 4 && small.addressTableLookups.length === 1);
+const loading = new web3.VersionedTransaction(small);
+loading.sign([payer, alice]);
+const simulated = await connection.simulateTransaction(loading);
+check('simulation with loaded accounts', simulated.value.err === null, JSON.stringify(simulated.value));
+const sent = await connection.sendTransaction(loading);
+await connection.confirmTransaction({ signature: sent, ...life });
+const seen = await connection.getTransaction(sent, options);
+const keys = seen.transaction.message.getAccountKeys({ accountKeysFromLookups: seen.meta.loadedAddresses });
+check('keys of a transaction with a lookup table', keys.length === 8 && keys.get(7).equals(mint) && seen.version === 0);
+const credited = seen.meta.postTokenBalances.find((b) => keys.get(b.accountIndex).equals(to.address));
+check('balances go by all keys', credited?.owner === bob.publicKey.toBase58() && credited.uiTokenAmount.amount === '250019', JSON.stringify(seen.meta.postTokenBalances));
+const seenParsed = await connection.getParsedTransaction(sent, options);
+check('parsed keys name their source', seenParsed.transaction.message.accountKeys.filter((k) => k.source === 'lookupTable').length === 4);
+await web3.sendAndConfirmTransaction(connection, new web3.Transaction().add(web3.AddressLookupTableProgram.deactivateLookupTable({
+  lookupTable: tableKey, authority: payer.publicKey })), [payer]);
+check('deactivated table', !(await connection.getAddressLookupTable(tableKey)).value.isActive());
+
 // A subscription to a program, as wallets follow token accounts.
 let follow;
 const followed = new Promise((resolve) => {
@@ -107,7 +142,7 @@ const rpc = kit.createSolanaRpc(url);
 const again = await rpc.getTransaction(paid, { ...options, encoding: 'json' }).send();
 check('kit: transaction', again.meta.fee === 10_000n && again.slot === BigInt(shown.slot));
 const balance = await rpc.getTokenAccountBalance(to.address.toBase58(), { commitment: 'confirmed' }).send();
-check('kit: token balance', balance.value.amount === '250015', balance.value.amount);
+check('kit: token balance', balance.value.amount === '250024', balance.value.amount);
 const statuses = await rpc.getSignatureStatuses([paid], { searchTransactionHistory: true }).send();
 check('kit: status', statuses.value[0].err === null);
 const abort = new AbortController();
@@ -116,7 +151,7 @@ const changes = await subscriptions.accountNotifications(to.address.toBase58(), 
   .subscribe({ abortSignal: abort.signal });
 const last = spl.transferChecked(connection, payer, from.address, mint, to.address, alice, 1n, 6);
 for await (const change of changes) {
-  check('kit: account notification', Buffer.from(change.value.data[0], 'base64').readBigUInt64LE(64) === 250_016n);
+  check('kit: account notification', Buffer.from(change.value.data[0], 'base64').readBigUInt64LE(64) === 250_025n);
   break;
 }
 await last;
