@@ -103,8 +103,8 @@ func (p Proposal) Resolved() bool {
 	})
 }
 
-// Complete returns a change with what follows from the account: the weight 1 where none was given, and the address and the officer of an owner
-// who stays and whose key is in our key store.
+// Complete returns a change with what follows from the account: the weight 1 where none was given, the officer of an owner who stays, and the address
+// of one whose key is in our key store.
 func (c OwnersChange) Complete(a MultisigAccount) OwnersChange {
 	owners := make([]MultisigOwner, len(c.Owners))
 	for i, o := range c.Owners {
@@ -114,8 +114,7 @@ func (c OwnersChange) Complete(a MultisigAccount) OwnersChange {
 		}
 		for _, now := range a.Owners {
 			switch {
-			case !now.Held:
-			case o.Address == "" && o.UserID == now.UserID:
+			case now.Held && o.Address == "" && o.UserID == now.UserID:
 				o.Address = now.Address
 			case o.UserID == uuid.Nil && a.Network.Compared(o.Address) == a.Network.Compared(now.Address):
 				o.UserID = now.UserID
@@ -163,10 +162,10 @@ func (c *checker) comes(a MultisigAccount, o MultisigOwner, at string) {
 	now := slices.IndexFunc(a.Owners, func(n MultisigOwner) bool {
 		return o.Address != "" && a.Network.Compared(n.Address) == a.Network.Compared(o.Address)
 	})
-	stays := now >= 0 && a.Owners[now].Held && a.Owners[now].UserID == o.UserID
+	stays := now >= 0 && a.Owners[now].UserID == o.UserID
 	switch {
 	case o.Address != "" && o.UserID != uuid.Nil:
-		c.rule(stays, at+"/user_id", "mismatch", "must be left out, or be the officer whose key this is in our key store")
+		c.rule(stays, at+"/user_id", "mismatch", "must be left out, or be the officer who is agreed as the owner of this address")
 	case a.Custody == MultisigProvider:
 		c.rule(o.UserID != uuid.Nil, at+"/user_id", "required", "is required: all owners are officers whose keys are in our key store")
 	default:

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
 	"kivuko/store/storetest"
 )
 
@@ -163,6 +165,8 @@ func TestChangesOfOwners(t *testing.T) {
 			if err != nil || now.Difference(quorum) != "" || now.Status != exchange.MultisigActive {
 				t.Errorf("agreed: %+v, %q, %v", now, now.Difference(quorum), err)
 			}
+			_, err = h.chain.CheckedMultisig(ctx, h.account.ID, storetest.QuorumOf(h.account, 100))
+			wantFault(t, err, exchange.CodeUnavailable) // the node is behind the execution
 			if _, err := h.chain.CheckedMultisig(ctx, h.account.ID, quorum); err != nil {
 				t.Errorf("the new owners are not the agreed ones: %v", err)
 			}
@@ -242,6 +246,145 @@ func TestChangesNeedAtMostAllOfficers(t *testing.T) {
 	}
 	if out := h.advanced(t, p.ID); out.Needed != 3 {
 		t.Errorf("%d officers approve it, want the three others", out.Needed)
+	}
+}
+
+// Officers who are switched off after it was opened do not lower how many approve it, nor do so few officers that a payment could be approved by
+// more.
+func TestSwitchedOffOfficersLeaveWhatAChangeNeeds(t *testing.T) {
+	t.Parallel()
+	h := newReserve(t, exchange.Ethereum)
+	storetest.Pause(t, h.s, 0)
+	p := h.openedChange(t)
+	for _, by := range []exchange.Principal{h.one, h.three} {
+		if _, err := h.decides(t, p, exchange.Approve, by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	off := `UPDATE users SET is_active = false WHERE role IN ('admin', 'treasury') AND id NOT IN (` + quotedID(h.one.UserID) + `, ` + quotedID(h.three.UserID) + `)`
+	if err := h.together(t, store.RoleAPI, off); err != nil {
+		t.Fatal(err)
+	}
+	h.every(t, "rests it with all officers who are left", steps(p, `signable_at = now()`))
+	if out := h.advanced(t, p.ID); out.Needed != 4 || out.StatusDetail != exchange.WaitSecond || !out.SignableAt.IsZero() {
+		t.Errorf("with two officers left: %d needed, %+v", out.Needed, out.Proposal)
+	}
+	if _, err := h.cancels(t, p, h.merchant); err != nil {
+		t.Fatal(err)
+	}
+	if p = h.openedChange(t); h.advanced(t, p.ID).Needed != 3 {
+		t.Error("a change needs fewer officers than a payment")
+	}
+	change := h.changes(t).Change.Encode()
+	for _, needed := range []string{"1", "2", "4"} {
+		h.refusedFor(t, store.RoleFlows, "and its policy", h.asksBeside(t, p, change, `"policy_needed": `+needed)...)
+	}
+	h.refusedFor(t, store.RoleFlows, "multisig_proposals_owners_key", h.asksBeside(t, p, change, `"policy_needed": 3`)...) // one at a time
+}
+
+// asksBeside are the statements that store a change of the owners beside the flows, like another one but for some columns. Its digest is right.
+func (h *reserve) asksBeside(t *testing.T, p exchange.Proposal, change, columns string) []string {
+	t.Helper()
+	id := storetest.NewID(t)
+	terms := exchange.ProposalRequest{ID: id, Kind: exchange.ProposeOwners, WalletID: h.wallet.ID, Reference: p.Reference}.Terms()
+	terms["change"] = change
+	a, err := storetest.Ask(t.Context(), h.api, exchange.IntendProposal, id, id, terms, h.merchant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := `{"id": "` + id.String() + `", "intent_id": "` + a.IntentID.String() + `", "change": ` + change + `, "status": "proposed", "version": 1, ` + columns + `}`
+	return []string{
+		`UPDATE intents SET used_at = now(), used_by = 'multisig-proposal:' || object_id WHERE id = ` + quotedID(a.IntentID),
+		`INSERT INTO multisig_proposals SELECT (jsonb_populate_record(n, jsonb_build_object('digest', proposal_digest(n)))).*
+			FROM multisig_proposals s, jsonb_populate_record(s, ` + quoted(row) + `) n WHERE s.id = ` + quotedID(p.ID),
+	}
+}
+
+// The database knows itself what a change may name, so that no flow stores one that could never be carried out.
+func TestTheDatabaseRefusesUnsoundChanges(t *testing.T) {
+	t.Parallel()
+	h := newReserve(t, exchange.Ethereum)
+	p := h.openedChange(t)
+	owner := func(address string, user uuid.UUID) string {
+		return `{"address": "` + address + `", "user_id": "` + user.String() + `", "weight": 1}`
+	}
+	outsider := func(address string) string { return `{"address": "` + address + `", "weight": 1}` }
+	three := `{"user_id": "` + h.three.UserID.String() + `", "weight": 1}`
+	first, held := outsider(h.account.Owners[0].Address), h.account.Owners[1]
+	change := func(threshold string, owners ...string) string {
+		return `{"threshold": ` + threshold + `, "owners": [` + strings.Join(owners, ", ") + `]}`
+	}
+	var many []string
+	for range 21 {
+		many = append(many, outsider("owner-"+storetest.NewID(t).String()))
+	}
+	for what, c := range map[string]string{
+		"no threshold":                   `{"owners": [` + first + `, ` + three + `]}`,
+		"a threshold of nothing":         change("null", first, three),
+		"a threshold of zero":            change("0", first, three),
+		"a threshold of one owner":       change("1", first, three),
+		"a threshold above all":          change("3", first, three),
+		"no owners":                      change("1"),
+		"one owner":                      change("1", first),
+		"too many owners":                change("2", many...),
+		"an address twice":               change("2", first, first),
+		"an officer twice":               change("2", three, three),
+		"an owner of nothing":            change("2", first, `{"weight": 1}`),
+		"an empty address":               change("2", first, outsider("")),
+		"the account itself":             change("2", first, outsider(p.Address)),
+		"an address with an officer":     change("2", first, owner(faraway, h.three.UserID)),
+		"another one's address":          change("2", first, owner(held.Address, h.three.UserID)),
+		"an owner without the officer":   change("2", first, outsider(held.Address)),
+		"no weight":                      change("2", first, `{"address": "`+faraway+`"}`),
+		"a weight of zero":               change("2", first, three, `{"address": "`+faraway+`", "weight": 0}`),
+		"a weight on a Safe":             change("3", first, `{"address": "`+faraway+`", "weight": 2}`),
+		"a threshold of further changes": `{"threshold": 2, "control_threshold": 2, "owners": [` + first + `, ` + three + `]}`,
+	} {
+		if err := h.together(t, store.RoleFlows, h.asksBeside(t, p, c, `"policy_needed": 4`)...); err == nil || !strings.Contains(err.Error(), "names owners or thresholds") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	sound := change("2", first, three, owner(held.Address, held.UserID), outsider(faraway))
+	h.refusedFor(t, store.RoleFlows, "multisig_proposals_owners_key", h.asksBeside(t, p, sound, `"policy_needed": 4`)...) // one at a time
+}
+
+// An owner comes once, by the flows, who complete what is there. Nothing is signed while one of a change is missing.
+func TestOwnersComeOnceAndAllOfThem(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	storetest.Pause(t, h.s, 0)
+	p := h.approvedChange(t)
+	change, err := exchange.OwnersChangeOf(p.Change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comes := func(n string, o exchange.MultisigOwner) string {
+		address, user, held := quoted(o.Address), `NULL`, `false`
+		if o.Address == "" {
+			address, user, held = `NULL`, quotedID(o.UserID), `true`
+		}
+		return `INSERT INTO multisig_owners (account_id, n, address, user_id, weight, label, held, standing, brought_by) VALUES (` + quotedID(h.account.ID) + `, ` + n + `, ` + address + `, ` + user +
+			`, 1, ` + quoted(o.Label) + `, ` + held + `, 'coming', ` + quotedID(p.ID) + `)`
+	}
+	h.but(t, []store.Role{store.RoleFlows}, "brings an owner of the change", comes("8", change.Owners[2]))
+	h.every(t, "brings one who stays", comes("8", change.Owners[0]))
+	if err := h.together(t, store.RoleFlows, comes("8", change.Owners[2])); err != nil {
+		t.Fatalf("the flows bring an owner: %v", err)
+	}
+	h.every(t, "brings an address twice", comes("9", change.Owners[2]))
+	h.every(t, "brings an officer twice", comes("9", change.Owners[1]), comes("10", change.Owners[1]))
+	p = h.advanced(t, p.ID).Proposal
+	h.makesKeys(t, p)
+	p = h.is(t, p, exchange.ProposalApproving, exchange.WaitPayload)
+	storetest.Exec(t, h.s, `SET session_replication_role = replica; DELETE FROM multisig_owners WHERE n = 8 AND brought_by = '`+p.ID.String()+`'; SET session_replication_role = origin`)
+	if _, err := h.chain.StorePayload(ctx, h.payloadFor(t, p)); err == nil || !strings.Contains(err.Error(), "lacks owners of its change") {
+		t.Errorf("a payload while an owner is missing: %v", err)
+	}
+	if err := h.together(t, store.RoleFlows, comes("8", change.Owners[2])); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.chain.StorePayload(ctx, h.payloadFor(t, p)); err != nil {
+		t.Errorf("a payload of all owners: %v", err)
 	}
 }
 

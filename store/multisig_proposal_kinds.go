@@ -23,6 +23,8 @@ func (w *proposalWork) begin() {
 	p.CreatedAt, p.ExpiresAt = w.now, w.now.Add(exchange.ProposalLife)
 }
 
+const readOwnersNeeded = `SELECT owners_needed($1, $2, $3)`
+
 // openUnmoved stores a proposal that moves nothing. Its payment is of nothing, from the account to itself.
 func (w *proposalWork) openUnmoved(ctx context.Context, r exchange.ProposalRequest, account exchange.MultisigAccount, asker exchange.User) error {
 	p := &w.p
@@ -32,7 +34,9 @@ func (w *proposalWork) openUnmoved(ctx context.Context, r exchange.ProposalReque
 		if err := w.mayChange(ctx, r.Change, account); err != nil {
 			return err
 		}
-		p.PolicyNeeded = account.Policy.Most() + 1
+		if err := w.Get(ctx, &p.PolicyNeeded, readOwnersNeeded, p.WalletID, p.PolicyVersion, p.ProposerID); err != nil {
+			return err
+		}
 	} else if err := w.mayCancel(ctx, r.Supersedes, asker); err != nil {
 		return err
 	}
@@ -92,7 +96,7 @@ func (w *proposalWork) pointless(ctx context.Context) (is bool, err error) {
 }
 
 const readStanding = `
-SELECT owners_needed(s) AS needed, ARRAY(SELECT v FROM owners_voices(s) v ORDER BY v)::text[] AS voices, owners_approved(s) AS enough, proposal_released(s.id) AS released
+SELECT s.policy_needed AS needed, ARRAY(SELECT v FROM owners_voices(s) v ORDER BY v)::text[] AS voices, owners_approved(s) AS enough, proposal_released(s.id) AS released
 FROM multisig_proposals s WHERE s.id = $1`
 
 type unmovedStanding struct {
@@ -148,13 +152,13 @@ func (w *proposalWork) approveUnmoved(ctx context.Context) (exchange.ProposalSta
 	return exchange.ProposalStanding{Proposal: w.p, Needed: s.Needed, Approvals: len(s.Voices), PaymentID: w.p.PaymentID}, err
 }
 
-// Owners who are new. The key of one who is an officer is made by the signer.
+// Owners who are new, and did not come yet. The key of one who is an officer is made by the signer.
 const bringOwners = `
 INSERT INTO multisig_owners (account_id, n, address, user_id, weight, label, held, standing, brought_by)
 SELECT s.wallet_id, (SELECT max(n) FROM multisig_owners WHERE account_id = s.wallet_id) + row_number() OVER (ORDER BY i), o ->> 'address', (o ->> 'user_id')::uuid, (o ->> 'weight')::int,
     coalesce(o ->> 'label', ''), o ? 'user_id', 'coming', s.id
 FROM multisig_proposals s, jsonb_array_elements(s.change -> 'owners') WITH ORDINALITY AS x (o, i)
-WHERE s.id = $1 AND NOT EXISTS (SELECT FROM multisig_owners b WHERE b.brought_by = s.id)
+WHERE s.id = $1 AND NOT EXISTS (SELECT FROM multisig_owners b WHERE b.brought_by = s.id AND (b.address = o ->> 'address' OR b.user_id = (o ->> 'user_id')::uuid))
     AND NOT EXISTS (SELECT FROM multisig_owners a WHERE a.account_id = s.wallet_id AND a.standing = 'agreed' AND a.address = o ->> 'address')`
 
 // release approves the payment of a proposal that moves nothing, and brings the owners who are new.
@@ -185,7 +189,11 @@ UPDATE multisig_owners SET standing = 'gone', gone_by = $1 WHERE account_id = $2
 UPDATE multisig_owners c SET weight = (o ->> 'weight')::int, label = coalesce(o ->> 'label', '')
 FROM multisig_proposals s, jsonb_array_elements(owners_after(s) -> 'owners') o WHERE s.id = $1 AND c.account_id = s.wallet_id AND c.standing = 'agreed' AND c.address = o ->> 'address'
     AND (c.weight, c.label) IS DISTINCT FROM ((o ->> 'weight')::int, coalesce(o ->> 'label', ''))`
-	agreeToQuorum = `UPDATE multisig_accounts SET threshold = $2, control_threshold = nullif($3, 0), updated_at = $4, version = version + 1 WHERE id = $1`
+	// A node that is behind the execution knows the earlier owners, so what it says is older than this. A block that can't exist yet hides nothing.
+	agreeToQuorum = `
+UPDATE multisig_accounts a SET threshold = $2, control_threshold = nullif($3, 0), updated_at = $4, version = a.version + 1,
+    checked_block = CASE WHEN block_reached(a.network, executed_block(s)) THEN greatest(a.checked_block, executed_block(s)) ELSE a.checked_block END
+FROM multisig_proposals s WHERE a.id = $1 AND s.id = $5`
 )
 
 // agree makes the owners of an executed change those that are agreed. Who left stays as history.
@@ -206,7 +214,7 @@ func (w *proposalWork) agree(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := w.One(ctx, agreeToQuorum, w.p.WalletID, change.Threshold, change.ControlThreshold, w.now); err != nil {
+	if err := w.One(ctx, agreeToQuorum, w.p.WalletID, change.Threshold, change.ControlThreshold, w.now, w.p.ID); err != nil {
 		return err
 	}
 	after, err := w.multisig(ctx, w.p.WalletID)

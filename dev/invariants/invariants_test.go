@@ -372,6 +372,13 @@ func TestProposalsAreCounted(t *testing.T) {
 	if _, err := d.s.StartDeposits(t.Context(), exchange.Tron, begins); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.s.WatchAlive(t.Context(), exchange.Tron); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.s.RecordLook(t.Context(), exchange.WatchLook{Network: exchange.Tron, Final: begins}); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, d.s, `UPDATE deposit_looks SET looked_at = now() + interval '1 hour'`)
 	account := storetest.MultisigWallet(t, d.s, exchange.MultisigRequest{
 		ID: storetest.NewID(t), Network: exchange.Tron, Asset: money.USDT, Name: "Reserve", Custody: exchange.MultisigSelf, Address: "TAccountAccountAccountAccount", Threshold: 2,
 		Policy: exchange.MultisigPolicy{Approvals: 1}, Owners: []exchange.MultisigOwner{{Address: "TOwnerAnnaAnnaAnnaAnnaAnna"}, {Address: "TOwnerBobBobBobBobBobBob"}},

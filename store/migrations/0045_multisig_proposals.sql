@@ -163,6 +163,9 @@ ALTER TABLE multisig_owners DROP CONSTRAINT multisig_owners_address_key;
 ALTER TABLE multisig_owners DROP CONSTRAINT multisig_owners_user_key;
 CREATE UNIQUE INDEX multisig_owners_address_key ON multisig_owners (account_id, address) WHERE standing = 'agreed';
 CREATE UNIQUE INDEX multisig_owners_user_key ON multisig_owners (account_id, user_id) WHERE standing = 'agreed';
+-- A change brings an owner once, or those who come could never be agreed.
+CREATE UNIQUE INDEX multisig_owners_coming_address_key ON multisig_owners (brought_by, address) WHERE standing = 'coming';
+CREATE UNIQUE INDEX multisig_owners_coming_user_key ON multisig_owners (brought_by, user_id) WHERE standing = 'coming';
 CREATE INDEX multisig_owners_brought_idx ON multisig_owners (brought_by) WHERE brought_by IS NOT NULL;
 DROP TRIGGER multisig_owners_same ON multisig_owners;
 CALL same_columns('multisig_owners', 'account_id, n, user_id, held, brought_by');

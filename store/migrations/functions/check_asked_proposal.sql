@@ -1,6 +1,6 @@
 -- A proposal is what its intent says: by somebody who may propose for the wallet, which is an account of several owners in force. How many
 -- officers its policy needs follows from its value, which is near the market's, because limits and officers go by it. A change of the owners
--- needs one more than any payment, and its digest names the whole change. A cancel needs none: it moves nothing, and the owners decide.
+-- needs one more than any payment (owners_needed), and its digest names the whole change. A cancel needs none: it moves nothing, and the owners decide.
 CREATE OR REPLACE FUNCTION check_asked_proposal() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     said jsonb := intent_terms(NEW.intent_id, 'proposal.open', NEW.id, NEW.proposer_id);
@@ -17,8 +17,11 @@ BEGIN
             WHERE a.id = NEW.wallet_id AND a.status = 'active' AND a.network = NEW.network AND a.merchant_id IS NOT DISTINCT FROM NEW.merchant_id
                 AND a.policy_version = NEW.policy_version AND (a.address = NEW.destination) = (NEW.kind <> 'payment')
                 AND NEW.policy_needed = CASE NEW.kind WHEN 'payment' THEN multisig_needed(a.id, a.policy_version, NEW.value)
-                    WHEN 'owners' THEN 1 + greatest(a.approvals, (SELECT max(r.approvals) FROM multisig_rules r WHERE r.account_id = a.id AND r.version = a.policy_version)) ELSE 0 END) THEN
+                    WHEN 'owners' THEN owners_needed(a.id, a.policy_version, NEW.proposer_id) ELSE 0 END) THEN
         RAISE EXCEPTION 'proposal % is not of an account of several owners in force, and its policy', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.kind = 'owners' AND NOT owners_sound(NEW.change, NEW.wallet_id) THEN
+        RAISE EXCEPTION 'proposal % names owners or thresholds that its account can not have', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.kind = 'cancel' AND NOT EXISTS (SELECT FROM multisig_proposals o JOIN users u ON u.id = NEW.proposer_id AND (u.role IN ('admin', 'treasury') OR u.id = o.proposer_id)
             WHERE o.id = NEW.supersedes AND o.wallet_id = NEW.wallet_id AND o.kind <> 'cancel' AND o.status IN ('signing', 'ready')) THEN

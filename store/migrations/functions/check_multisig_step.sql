@@ -3,15 +3,16 @@
 -- same owners; our payment is cancelled then. On TRON it is opened at the address of the key that it begins with, and a transaction that is final
 -- has given it to its owners, whose quorum for changes of the owners is one higher than for payments. Every change is a step, or what a newer
 -- block says. What an account has at the block at which it becomes a wallet is its opening balance. Its thresholds change with its owners, in the
--- transaction that stores an executed change of them.
+-- transaction that stores an executed change of them: what is older than that execution is no newer block.
 CREATE OR REPLACE FUNCTION check_multisig_step() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     payment text := (SELECT p.status FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = NEW.id ORDER BY p.n DESC LIMIT 1);
     given   boolean := NEW.kind = 'tron' AND NOT NEW.adopted;
     fault   text;
     agreed  boolean := OLD.status IN ('active', 'differs') AND NEW.status = OLD.status
-        AND NEW.checked_block = OLD.checked_block AND current_user NOT IN ('kivuko_api', 'kivuko_flows', 'kivuko_momo', 'kivuko_signer')
+        AND current_user NOT IN ('kivuko_api', 'kivuko_flows', 'kivuko_momo', 'kivuko_signer')
         AND EXISTS (SELECT FROM multisig_proposals p WHERE p.kind = 'owners' AND p.wallet_id = NEW.id AND p.status = 'executed' AND p.applied_in = pg_current_xact_id()
+            AND (NEW.checked_block = OLD.checked_block OR NEW.checked_block = greatest(OLD.checked_block, executed_block(p)))
             AND (p.change ->> 'threshold')::int = NEW.threshold AND (p.change ->> 'control_threshold')::int IS NOT DISTINCT FROM NEW.control_threshold);
 BEGIN
     IF OLD.status = 'preparing' AND NEW.status = 'opening' THEN

@@ -1,4 +1,4 @@
--- Owners come by a change that enough officers approved, after its pause, and nobody else than it names. They are agreed, or gone, or have another
+-- Owners come by a change that enough officers approved, after its pause, by the flows, each once, and nobody else than it names. They are agreed, or gone, or have another
 -- weight, in the transaction in which the chain's worker stores that the change was executed (see check_proposal_facts for what they are then).
 CREATE OR REPLACE FUNCTION check_owner_step() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -8,6 +8,8 @@ BEGIN
         fault := CASE
             WHEN NEW.brought_by IS NULL THEN CASE WHEN NEW.standing <> 'agreed' THEN 'is brought by nothing' END
             WHEN NEW.standing <> 'coming' THEN 'is not new'
+            WHEN current_user IN ('kivuko_api', 'kivuko_chain', 'kivuko_momo', 'kivuko_signer') THEN 'is brought by the flows only'
+            WHEN EXISTS (SELECT FROM multisig_owners a WHERE a.account_id = NEW.account_id AND a.standing = 'agreed' AND a.address = NEW.address) THEN 'is agreed already'
             WHEN NOT EXISTS (SELECT FROM multisig_proposals p, jsonb_array_elements(p.change -> 'owners') o WHERE p.id = NEW.brought_by AND p.wallet_id = NEW.account_id AND p.status = 'approving'
                 AND proposal_released(p.id) AND o ->> 'address' IS NOT DISTINCT FROM NEW.address AND o ->> 'user_id' IS NOT DISTINCT FROM NEW.user_id::text
                 AND (o ->> 'weight')::int = NEW.weight AND coalesce(o ->> 'label', '') = NEW.label AND NEW.held = (NEW.address IS NULL)) THEN 'is not one of an approved change' END;

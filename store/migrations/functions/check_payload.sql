@@ -15,6 +15,7 @@ BEGIN
         WHEN NEW.status <> 'open' OR NEW.evidence <> '' OR NEW.n <> (SELECT count(*) + 1 FROM multisig_payloads y WHERE y.proposal_id = p.id) THEN 'is not new'
         WHEN p.status NOT IN ('approving', 'signing', 'ready') OR p.ending IS NOT NULL OR paid.status <> 'approved' OR p.expires_at <= clock_timestamp() THEN 'comes too late'
         WHEN NOT proposal_released(p.id) THEN 'lacks officers, or its wallet differs'
+        WHEN p.kind = 'owners' AND NOT owners_brought(p) THEN 'lacks owners of its change'
         WHEN p.kind <> 'payment' AND NOT payload_says(NEW.joint, p) THEN 'says something else than its proposal'
         WHEN p.kind = 'cancel' AND NOT EXISTS (SELECT FROM multisig_payloads y WHERE y.proposal_id = p.supersedes AND y.status = 'open' AND y.sequence = NEW.sequence) THEN 'has not the number of what it makes impossible'
         WHEN NOT recipient_cleared(paid) OR proposal_hit(p) THEN 'has a recipient who is not cleared by a screening'
