@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -89,14 +90,15 @@ func (j proposals) look(ctx context.Context, proposalID uuid.UUID, ids []string)
 		failure = nil
 	}
 	if failure == nil && out.State == chain.JointExecuted {
-		out.State, failure = j.settled(ctx, proposalID, out.JointOutcome)
+		out.State, failure = j.settled(ctx, proposalID, out)
 	}
 	return out, failure
 }
 
-// settled is the state of what was carried out: of other owners, it counts as not final until the final chain shows exactly them. So the owners
-// who are agreed are never others than the chain has.
-func (j proposals) settled(ctx context.Context, id uuid.UUID, o chain.JointOutcome) (chain.JointState, error) {
+// settled is the state of what was carried out: of other owners, it counts as not final until the final chain shows exactly them, or others that came
+// after them. So the owners who are agreed are never others than the chain has, unless another tool changed them again before they were read: then the
+// account differs from the next reading on.
+func (j proposals) settled(ctx context.Context, id uuid.UUID, o judged) (chain.JointState, error) {
 	p, err := j.store.ProposalByID(ctx, id)
 	if err != nil || p.Kind != exchange.ProposeOwners {
 		return o.State, err
@@ -116,13 +118,28 @@ func (j proposals) settled(ctx context.Context, id uuid.UUID, o chain.JointOutco
 		return o.State, exchange.Errorf(exchange.CodeUnsupported, "The owners of accounts on %s can't be read.", p.Network)
 	}
 	q, err := reader.Quorum(ctx, account.Address)
+	if chain.ReasonOf(err) == chain.ReasonForeign { // by now it has what officers can't agree to, so it differs
+		return o.State, nil
+	}
 	if err != nil {
 		return o.State, err
 	}
-	if q.Moving || q.Head.Final.Number < o.Location.Block.Number || !change.Fits(account, q.Read(account)) {
+	if q.Moving || q.Head.Final.Number < o.Location.Block.Number || !change.Fits(account, q.Read(account)) && !o.outlived(q) {
 		return chain.JointIncluded, nil
 	}
 	return o.State, nil
+}
+
+// laterBlocks is how many final blocks after an executed change its owners on TRON must show: other ones by then came by a later change.
+const laterBlocks = 20
+
+// outlived reports whether the account has gone on since what was executed: a Safe has used a later number up, and TRON has many more final blocks.
+func (o judged) outlived(q chain.Quorum) bool {
+	i := slices.IndexFunc(o.open, func(y exchange.MultisigPayload) bool { return y.ID == o.payload })
+	if i >= 0 && o.open[i].Network == exchange.Ethereum {
+		return q.Sequence > o.open[i].Sequence+1
+	}
+	return i >= 0 && q.Head.Final.Number >= o.Location.Block.Number+laterBlocks
 }
 
 // decides orders what became of several payloads of a proposal, of which the network executes at most one: what happened to one of them

@@ -408,6 +408,9 @@ type ProposalLook struct {
 // LookSent is the state of a proposal whose payment has a transaction that is alive: ours, or one that was found to be it.
 const LookSent = "sent"
 
+// LookExecuted is the state of a proposal that the final chain has carried out.
+const LookExecuted = string(chain.JointExecuted)
+
 // LookAtPayload asks the chain what became of the open payloads of a proposal, and records what is final: owners may execute what they
 // signed with a tool of their own. Of a proposal that is to end, it has the nonce account advanced where there is one; elsewhere a payload
 // ends when it expires or another transaction takes its number. The advance is asked for also while the chain doesn't say what became of

@@ -58,8 +58,13 @@ func TestChoicesOfOwners(t *testing.T) {
 		of, needs int
 		choices   int
 	}{
-		{exchange.MultisigSPL, 3, 2, 3}, {exchange.MultisigSPL, 5, 3, 10}, {exchange.MultisigSPL, 4, 4, 1}, {exchange.MultisigSPL, 6, 3, 0}, {exchange.MultisigSPL, 11, 6, 0},
-		{exchange.MultisigSafe, 3, 2, 0}, {exchange.MultisigTron, 3, 2, 0},
+		{exchange.MultisigSPL, 3, 2, 3},
+		{exchange.MultisigSPL, 5, 3, 10},
+		{exchange.MultisigSPL, 4, 4, 1},
+		{exchange.MultisigSPL, 6, 3, 0},
+		{exchange.MultisigSPL, 11, 6, 0},
+		{exchange.MultisigSafe, 3, 2, 0},
+		{exchange.MultisigTron, 3, 2, 0},
 	} {
 		r := &proposalRows{account: exchange.MultisigAccount{Kind: c.kind, MultisigRequest: exchange.MultisigRequest{Threshold: c.needs}}}
 		for i := range c.of {

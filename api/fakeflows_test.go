@@ -98,7 +98,7 @@ func (f *fakeFlows) StepProposal(ctx context.Context, proposal, intent uuid.UUID
 		return exchange.Errorf(exchange.CodeNotFound, "The flow has ended.")
 	}
 	a := exchange.Asked{IntentID: intent, Flow: flow}
-	switch verb {
+	switch verb { //nolint:exhaustive // every other intent brings a signature
 	case exchange.IntendProposalCancel:
 		_, err := f.store.CancelProposal(ctx, proposal, a)
 		return err

@@ -21,7 +21,7 @@ func (w *reserve) owners(changes map[string]any) map[string]any {
 }
 
 // signable stores what owners sign for a proposal that moves nothing, after the keys of new owners are made.
-func (w *reserve) signable(id string, sequence uint64) exchange.MultisigPayload {
+func (w *reserve) signable(id string, sequence uint64) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	coming, err := w.store.ComingOwners(ctx, uuid.MustParse(id))
@@ -51,7 +51,6 @@ func (w *reserve) signable(id string, sequence uint64) exchange.MultisigPayload 
 	w.says = JointView{
 		Kind: p.Kind, Owners: change, Account: p.Address, To: p.Address, Amount: money.Zero(money.ETH), Digest: y.Digest, ID: y.JointID, FeeLimit: money.Zero(money.ETH), Body: []byte(`{}`),
 	}
-	return y
 }
 
 // said is the sentence about the newest payload.

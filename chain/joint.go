@@ -31,13 +31,13 @@ func DecodeJoint(stored []byte) (Joint, error) {
 
 // ChangeOf is what a change of the owners does on the network. Each owner must have an address.
 func ChangeOf(c exchange.OwnersChange) *OwnersChange {
-	out := &OwnersChange{Threshold: uint32(c.Threshold)} //nolint:gosec // G115: a threshold is a sum of small weights
+	out := &OwnersChange{Threshold: uint32(c.Threshold)}
 	for _, o := range c.Owners {
-		out.Owners = append(out.Owners, Owner{Address: o.Address, Weight: uint32(o.Weight)}) //nolint:gosec // G115: at most 1000
+		out.Owners = append(out.Owners, Owner{Address: o.Address, Weight: uint32(o.Weight)})
 	}
 	slices.SortFunc(out.Owners, func(a, b Owner) int { return cmp.Compare(a.Address, b.Address) })
 	if c.ControlThreshold > c.Threshold {
-		out.Control = &OwnersChange{Owners: out.Owners, Threshold: uint32(c.ControlThreshold)} //nolint:gosec // G115: as above
+		out.Control = &OwnersChange{Owners: out.Owners, Threshold: uint32(c.ControlThreshold)}
 	}
 	return out
 }

@@ -22,15 +22,15 @@ func (o *proposalPayment) follow(ctx context.Context, _ unitTx, to paymentStage,
 	if o.p.Over() || o.p.Ending != "" {
 		return nil
 	}
-	status, detail, hash := o.p.Status, "", o.p.TxHash
-	if o.p.Sent() {
-		status = exchange.ProposalReady // unless the transaction is still on its way
+	detail, hash := "", o.p.TxHash
+	status, err := o.unsentStatus(ctx)
+	if err != nil {
+		return err
 	}
 	switch to {
 	case stageApproved:
 		detail, hash = o.waits(status), ""
 	case stageWaiting:
-		var err error
 		if detail, err = o.waitsFor(ctx); err != nil {
 			return err
 		}
@@ -51,8 +51,24 @@ func (o *proposalPayment) follow(ctx context.Context, _ unitTx, to paymentStage,
 	case stageCompleted, stageHandedOut, stageWithdrawn: // spend has completed it; nothing of it is handed out
 		return nil
 	}
+	if status == exchange.ProposalSigning {
+		o.p.PayloadID, o.p.ExecutedBy = uuid.Nil, uuid.Nil // an officer has what is signed now executed anew
+	}
 	o.p.TxHash = hash
 	return o.move(ctx, status, detail)
+}
+
+// unsentStatus is the status of the proposal unless its transaction is still on its way: ready, or signing when owners who signed have left since, so
+// that those who are agreed now have to sign.
+func (o *proposalPayment) unsentStatus(ctx context.Context) (exchange.ProposalStatus, error) {
+	if !o.p.Sent() && o.p.Status != exchange.ProposalReady {
+		return o.p.Status, nil
+	}
+	y, err := o.signedPayload(ctx)
+	if y == uuid.Nil {
+		return exchange.ProposalSigning, err
+	}
+	return exchange.ProposalReady, err
 }
 
 // waits is what a proposal without a live transaction waits for.
@@ -192,13 +208,26 @@ func (s *Store) ExecutionForSigning(ctx context.Context, paymentID uuid.UUID) (e
 	if out.Payload, err = s.Payload(ctx, prop.PayloadID); err != nil {
 		return out, err
 	}
-	if out.Signatures, err = s.Signatures(ctx, prop.PayloadID); err != nil {
+	if out.Signatures, err = s.signaturesToSend(ctx, p, prop.PayloadID); err != nil {
 		return out, err
 	}
 	if p.FeeWalletID != uuid.Nil {
 		out.Gas, err = s.hotKey(ctx, p.FeeWalletID)
 	}
 	return out, err
+}
+
+// signaturesToSend are those of the agreed owners. What was sent before some of its signers left is sent again, with a higher fee, as it was signed:
+// it may fail, and frees the number of the wallet that pays.
+func (s *Store) signaturesToSend(ctx context.Context, p exchange.ChainPayment, payload uuid.UUID) ([]exchange.MultisigSignature, error) {
+	var signed bool
+	if err := s.db.Get(ctx, &signed, readPayloadSigned, payload); err != nil {
+		return nil, translate(err, "payload")
+	}
+	if signed || p.Status == exchange.ChainApproved {
+		return s.Signatures(ctx, payload)
+	}
+	return readAll[exchange.MultisigSignature](ctx, s.db, "signature", readSignaturesEver, payload)
 }
 
 const executionFound = `

@@ -285,12 +285,12 @@ func TestPayloadsOfSeveralChoices(t *testing.T) {
 	next := h.released(t, usdt("10"))
 	_, err = h.chain.StorePayload(ctx, h.payloadFor(t, next))
 	wantFault(t, err, exchange.CodeStateConflict) // the nonce account is in use
-	_, err = h.confirms(t, p, y, h.two)
+	err = h.confirms(t, p, y, h.two)
 	wantFault(t, err, exchange.CodeForbidden) // the first choice has no signature of this owner
 	if _, err := h.brings(t, second, h.account.Owners[0], h.merchant); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.confirms(t, p, second, h.two); err != nil {
+	if err := h.confirms(t, p, second, h.two); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.flows.SignProposal(ctx, p.ID); err != nil {

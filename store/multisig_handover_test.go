@@ -29,9 +29,9 @@ func tronPlace(t *testing.T) string {
 }
 
 // paidOnTron is an account on TRON that begins with a key of ours, and is paid for at block 105.
-func (h *shared) paidOnTron(t *testing.T, change ...func(*exchange.MultisigRequest)) exchange.MultisigAccount {
+func (h *shared) paidOnTron(t *testing.T) exchange.MultisigAccount {
 	t.Helper()
-	a := h.openingOnTron(t, change...)
+	a := h.openingOnTron(t)
 	h.final(t, a, 105)
 	return h.account(t, a.ID)
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/google/uuid"
 
@@ -89,7 +88,7 @@ func (s *Store) StoreHandover(ctx context.Context, h exchange.MultisigHandover) 
 			return nil
 		}
 		h.N, h.Status, h.Evidence, h.CreatedAt, h.UpdatedAt = last.N+1, exchange.HandoverSigned, "", t.s.now(), t.s.now()
-		if _, err = t.Exec(ctx, insertHandover, h.ID, h.AccountID, h.N, h.TxID, json.RawMessage(h.Joint), h.Body, h.Raw, h.ExpiresAt, h.CreatedAt); err != nil {
+		if _, err = t.Exec(ctx, insertHandover, h.ID, h.AccountID, h.N, h.TxID, h.Joint, h.Body, h.Raw, h.ExpiresAt, h.CreatedAt); err != nil {
 			return err
 		}
 		return t.auditHandover(ctx, flow, h)

@@ -94,7 +94,7 @@ func (h *reserve) allSign(t *testing.T, p exchange.Proposal, y exchange.Multisig
 	for _, o := range h.account.Owners {
 		var err error
 		if o.Held {
-			_, err = h.confirms(t, p, y, by[o.UserID])
+			err = h.confirms(t, p, y, by[o.UserID])
 		} else {
 			_, err = h.brings(t, y, o, h.merchant)
 		}
@@ -195,7 +195,7 @@ func TestOwnersWhoLeft(t *testing.T) {
 	}
 	_, err := h.executes(t, payment, h.boss)
 	wantFault(t, err, exchange.CodeStateConflict)
-	if _, err := h.confirms(t, payment, old, h.two); exchange.CodeOf(err) != exchange.CodeForbidden {
+	if err := h.confirms(t, payment, old, h.two); exchange.CodeOf(err) != exchange.CodeForbidden {
 		t.Errorf("an officer who left confirms: %v", err)
 	}
 }

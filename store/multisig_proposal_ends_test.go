@@ -288,7 +288,7 @@ func TestProposalsEndWithPayload(t *testing.T) {
 			h.has(t, "1000", "100")
 			_, err := h.executes(t, p, h.one)
 			wantFault(t, err, exchange.CodeStateConflict)
-			_, err = h.confirms(t, p, y, h.two)
+			err = h.confirms(t, p, y, h.two)
 			wantFault(t, err, exchange.CodeStateConflict)
 			if out := h.advanced(t, p.ID); out.Over() {
 				t.Errorf("it ended while its payload could be executed: %+v", out)

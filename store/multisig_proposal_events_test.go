@@ -51,6 +51,9 @@ func (h *reserve) steps(t *testing.T, object, payload uuid.UUID) (kinds []string
 			kinds = append(kinds, step)
 		}
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return kinds
 }
 

@@ -70,7 +70,7 @@ func freed(p exchange.Proposal) []string {
 }
 
 // beside inserts a payload beside the chain's worker, as a copy of what a driver prepared.
-func beside(y exchange.MultisigPayload, p exchange.Proposal, more string) string {
+func beside(y exchange.MultisigPayload, p exchange.Proposal) string {
 	sequence, expires, signers := `NULL`, `NULL`, `'{}'`
 	switch p.Network {
 	case exchange.Ethereum:
@@ -82,7 +82,7 @@ func beside(y exchange.MultisigPayload, p exchange.Proposal, more string) string
 	return `INSERT INTO multisig_payloads (id, proposal_id, payment_id, wallet_id, n, network, joint, digest, joint_id, sequence, nonce_account, ref_block, signers, expires_at, block, block_id,
 		status, created_at, updated_at) SELECT ` + quotedID(y.ID) + `, s.id, p.id, s.wallet_id, (SELECT count(*) + 1 FROM multisig_payloads WHERE proposal_id = s.id), s.network, '{}',
 		decode('` + y.JointID + `', 'hex'), '` + y.JointID + `', ` + sequence + `, '', '', ` + signers + `, ` + expires + `, 95, 'b-95', 'open', now(), now()
-		FROM multisig_proposals s JOIN chain_payments p ON p.purpose = 'proposal' AND p.object_id = s.id WHERE s.id = ` + quotedID(p.ID) + more
+		FROM multisig_proposals s JOIN chain_payments p ON p.purpose = 'proposal' AND p.object_id = s.id WHERE s.id = ` + quotedID(p.ID)
 }
 
 // writes inserts a signature beside the processes.
@@ -125,7 +125,7 @@ func TestTheDatabaseRefusesUnreleasedProposals(t *testing.T) {
 	}
 	p = h.is(t, p, exchange.ProposalApproving, exchange.WaitPayload)
 	h.every(t, "approves a second payment", pays(`s.amount`, `s.destination`, sponsored))
-	h.every(t, "stores a payload before the screening", beside(storetest.PayloadOf(t, p), p, ``), steps(p, `status = 'signing'`))
+	h.every(t, "stores a payload before the screening", beside(storetest.PayloadOf(t, p), p), steps(p, `status = 'signing'`))
 
 	q := h.opened(t, usdt("10"))
 	if _, err := h.decides(t, q, exchange.Approve, h.one); err != nil {
@@ -144,20 +144,20 @@ func TestTheDatabaseRefusesPayloads(t *testing.T) {
 	h := newReserve(t, exchange.Ethereum)
 	p := h.released(t, usdt("100"))
 	fresh := storetest.PayloadOf(t, p)
-	h.but(t, []store.Role{store.RoleChain}, "stores a payload", beside(fresh, p, ``), steps(p, `status = 'signing', status_detail = 'owners'`))
-	h.every(t, "stores a payload and leaves the proposal", beside(fresh, p, ``))
+	h.but(t, []store.Role{store.RoleChain}, "stores a payload", beside(fresh, p), steps(p, `status = 'signing', status_detail = 'owners'`))
+	h.every(t, "stores a payload and leaves the proposal", beside(fresh, p))
 	h.every(t, "calls it signing", steps(p, `status = 'signing'`))
 	if _, err := h.api.Freeze(t.Context(), storetest.NewID(t), "a test", h.one); err != nil {
 		t.Fatal(err)
 	}
-	h.every(t, "stores a payload in a freeze", beside(fresh, p, ``), steps(p, `status = 'signing', status_detail = 'owners'`))
+	h.every(t, "stores a payload in a freeze", beside(fresh, p), steps(p, `status = 'signing', status_detail = 'owners'`))
 	storetest.Exec(t, h.s, `ALTER TABLE freezes DISABLE TRIGGER USER; DELETE FROM freezes; ALTER TABLE freezes ENABLE TRIGGER USER`)
 	p, y := h.signing(t, usdt("50"))
 	h.every(t, "changes the digest", `UPDATE multisig_payloads SET digest = decode(repeat('00', 32), 'hex') WHERE id = `+quotedID(y.ID))
 	h.every(t, "changes what is signed", `UPDATE multisig_payloads SET joint = '{"to": "me"}' WHERE id = `+quotedID(y.ID))
-	h.every(t, "stores one beside it", beside(fresh, p, ``))
+	h.every(t, "stores one beside it", beside(fresh, p))
 	other := h.released(t, usdt("1"))
-	h.every(t, "takes its number", strings.Replace(beside(fresh, other, ``), `', 77, `, `', 3, `, 1), steps(other, `status = 'signing'`))
+	h.every(t, "takes its number", strings.Replace(beside(fresh, other), `', 77, `, `', 3, `, 1), steps(other, `status = 'signing'`))
 	h.every(t, "removes it", `DELETE FROM multisig_payloads WHERE id = `+quotedID(y.ID))
 	voids := `UPDATE multisig_payloads SET status = 'void', evidence = 'it says so', updated_at = now() WHERE id = ` + quotedID(y.ID)
 	h.but(t, []store.Role{store.RoleChain}, "voids it", voids, steps(p, `status = 'approving'`))
@@ -360,7 +360,7 @@ func TestTheDatabaseRefusesOldProposals(t *testing.T) {
 	for _, p := range []exchange.Proposal{released, signing, ready} {
 		h.ages(t, p)
 	}
-	h.refusedFor(t, store.RoleChain, "comes too late", beside(storetest.PayloadOf(t, released), released, ``), steps(released, `status = 'signing', status_detail = 'owners'`))
+	h.refusedFor(t, store.RoleChain, "comes too late", beside(storetest.PayloadOf(t, released), released), steps(released, `status = 'signing', status_detail = 'owners'`))
 	h.refusedFor(t, store.RoleChain, "comes too late", use, writes(y, h.account.Owners[0], `false`, h.merchant.UserID, `NULL`, brought))
 	h.refusedFor(t, store.RoleSigner, "comes too late", writes(y, h.account.Owners[1], `true`, h.one.UserID,
 		`(SELECT id FROM approvals WHERE object_type = 'multisig_payload' AND object_id = `+quotedID(y.ID)+`)`, `NULL`))

@@ -25,7 +25,7 @@ type reserve struct {
 	logins                       map[store.Role]*sql.Conn // of attackers
 }
 
-func newReserve(t *testing.T, n exchange.Network, change ...func(*exchange.MultisigRequest)) *reserve {
+func newReserve(t *testing.T, n exchange.Network) *reserve {
 	t.Helper()
 	url := storetest.URL(t)
 	as := func(r store.Role) *store.Store { return storetest.OpenAs(t, url, r, store.Options{}) }
@@ -53,9 +53,6 @@ func newReserve(t *testing.T, n exchange.Network, change ...func(*exchange.Multi
 		for i := range r.Owners {
 			r.Owners[i].Address = "owner-" + storetest.NewID(t).String()
 		}
-	}
-	for _, f := range change {
-		f(&r)
 	}
 	h.account = storetest.MultisigWallet(t, h.s, r)
 	var err error
@@ -193,18 +190,18 @@ func (h *reserve) brings(t *testing.T, y exchange.MultisigPayload, owner exchang
 }
 
 // confirms has an officer confirm a payload, and the signer sign it with that officer's key.
-func (h *reserve) confirms(t *testing.T, p exchange.Proposal, y exchange.MultisigPayload, by exchange.Principal) (exchange.MultisigSignature, error) {
+func (h *reserve) confirms(t *testing.T, p exchange.Proposal, y exchange.MultisigPayload, by exchange.Principal) error {
 	t.Helper()
-	var none exchange.MultisigSignature
 	token, err := storetest.PayloadTicket(t.Context(), h.api, y, p.Amount, by)
 	if err != nil {
-		return none, err
+		return err
 	}
 	owner, err := h.flows.ConfirmPayload(t.Context(), y.ID, token)
 	if err != nil {
-		return none, err
+		return err
 	}
-	return h.keySigns(t, y, owner)
+	_, err = h.keySigns(t, y, owner)
+	return err
 }
 
 // keySigns has the signer sign with the key of an owner that we hold.
@@ -232,7 +229,7 @@ func (h *reserve) signed(t *testing.T, p exchange.Proposal, y exchange.MultisigP
 	for _, o := range h.account.Owners[:2] {
 		var err error
 		if o.Held {
-			_, err = h.confirms(t, p, y, h.one)
+			err = h.confirms(t, p, y, h.one)
 		} else {
 			_, err = h.brings(t, y, o, h.merchant)
 		}

@@ -18,6 +18,11 @@ const (
 	readSignatures   = `SELECT ` + signatureColumns + fromSignatures + `WHERE g.payload_id = $1 ORDER BY g.owner`
 	readSignaturesOf = `SELECT ` + signatureColumns + fromSignatures + `WHERE y.proposal_id = ANY ($1::uuid[]) ORDER BY g.payload_id, g.owner`
 	readSignature    = `SELECT ` + signatureColumns + fromSignatures + `WHERE g.payload_id = $1 AND g.owner = $2`
+	// Also those of owners who have left, with the weight that they had.
+	readSignaturesEver = `SELECT ` + signatureColumns + ` FROM multisig_signatures g JOIN multisig_payloads y ON y.id = g.payload_id
+JOIN LATERAL (SELECT weight FROM multisig_owners WHERE account_id = y.wallet_id AND address = g.owner AND standing <> 'coming' ORDER BY standing = 'agreed' DESC, n DESC LIMIT 1) o ON true
+WHERE g.payload_id = $1 ORDER BY g.owner`
+	readPayloadSigned = `SELECT payload_signed($1)`
 )
 
 // Signatures reads the signatures of a payload, ordered by owner.

@@ -82,7 +82,7 @@ func TestRefusedSignatures(t *testing.T) {
 	wantFault(t, err, exchange.CodeForbidden) // its key is ours
 	_, err = h.brings(t, y, exchange.MultisigOwner{Address: "owner-stranger"}, h.merchant)
 	wantFault(t, err, exchange.CodeForbidden)
-	_, err = h.confirms(t, p, y, h.three)
+	err = h.confirms(t, p, y, h.three)
 	wantFault(t, err, exchange.CodeForbidden) // no owner
 	_, err = storetest.PayloadTicket(ctx, h.api, y, usdt("99"), h.one)
 	wantFault(t, err, exchange.CodeInvalid) // another amount

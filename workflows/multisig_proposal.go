@@ -7,7 +7,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
-	"kivuko/chain"
 	"kivuko/exchange"
 )
 
@@ -288,7 +287,7 @@ func (f *proposal) ask(ctx workflow.Context) (activities.ProposalLook, error) {
 
 // isSent reports whether the payment has a transaction that its delivery has to follow: ours, or the one of another tool.
 func isSent(l activities.ProposalLook) bool {
-	return l.State == activities.LookSent || l.State == string(chain.JointExecuted)
+	return l.State == activities.LookSent || l.State == activities.LookExecuted
 }
 
 // close waits until nothing that was signed can be executed any more. Only the chain's final state proves that: the nonce account was

@@ -156,7 +156,19 @@ func (s *PaymentSigner) jointOf(ctx context.Context, o order, proposal exchange.
 	if what := j.foreign(p); what != "" {
 		return nil, refuse(p.ID, exchange.CodeStateConflict, "the payload %s is not for the agreed owners: %s", payload.ID, what)
 	}
+	if sent(p) {
+		j.asPrepared()
+	}
 	return j, s.alone(ctx, o, j, payload)
+}
+
+// sent reports whether a payment has a transaction. That one may need a higher fee, to free its number, whoever are the owners by now.
+func sent(p exchange.ChainPayment) bool { return p.Status != exchange.ChainApproved }
+
+// asPrepared takes the owners, weights and thresholds of the joint transaction, which were compared with the agreed ones when it was first sent.
+func (j *joint) asPrepared() {
+	q := j.Quorum.Read(j.account)
+	j.account.Owners, j.account.Threshold, j.account.ControlThreshold = q.Owners, q.Threshold, q.ControlThreshold
 }
 
 // differs says in what way a joint transaction is not the approved payment, or not that of its payload; empty when it is.
@@ -195,13 +207,16 @@ func (j *joint) differs(o order, payload exchange.MultisigPayload) string {
 	return ""
 }
 
-// foreign says in what way a joint transaction is for other owners than two officers agreed to; empty when it is for them.
+// foreign says in what way a joint transaction is for other owners than are agreed; empty when it is for them. One that was sent for those who were
+// agreed by then may need a higher fee, to free its number.
 func (j *joint) foreign(p exchange.ChainPayment) string {
 	a := j.account
 	switch {
 	case a.ID != p.WalletID || a.Network != p.Network || a.Address != p.FromAddress || a.Address != j.Account:
 		return "the account " + a.Address + " is another one"
-	case a.Status != exchange.MultisigActive && p.Status == exchange.ChainApproved: // one that was sent may need a higher fee, to free its number
+	case sent(p):
+		return ""
+	case a.Status != exchange.MultisigActive:
 		return "the account is " + string(a.Status)
 	}
 	return a.Difference(j.Quorum.Read(a))
@@ -272,7 +287,8 @@ func (s *PaymentSigner) execution(ctx context.Context, id uuid.UUID, states ...e
 	return o, nil
 }
 
-// collect takes the owners' signatures, whose weight must be what was agreed, whatever the chain asks for now. The driver verifies each.
+// collect takes the owners' signatures, whose weight must be what was agreed when they are sent for the first time, whatever the chain asks for now. The
+// driver verifies each.
 func (j *joint) collect(o order, stored []exchange.MultisigSignature) error {
 	weight := 0
 	for _, s := range stored {

@@ -64,7 +64,8 @@ func newSignatories(t *testing.T, h chaintest.MultisigHarness) *signatories {
 	}
 	s.book.account = exchange.MultisigAccount{
 		MultisigRequest: exchange.MultisigRequest{ID: account, Network: s.client.Network(), Threshold: 2, Owners: []exchange.MultisigOwner{
-			{N: 1, Address: s.outside[0].Address, Weight: 1}, {N: 2, Address: s.outside[1].Address, Weight: 1},
+			{N: 1, Address: s.outside[0].Address, Weight: 1},
+			{N: 2, Address: s.outside[1].Address, Weight: 1},
 			{N: 3, Address: s.officer, Weight: 1, UserID: uuid.New(), Held: true},
 		}},
 		Kind: exchange.MultisigKindOn(s.client.Network()), Status: exchange.MultisigActive,

@@ -76,9 +76,9 @@ func PayShared(ctx context.Context, w Stack) (err error) {
 	return group.Wait()
 }
 
-func (s *sharedJob) play(ctx context.Context) (err error) {
-	found := false
-	if s.wallet, found, err = SharedWallet(ctx, s.desk.merchant, s.node.Network); err != nil || !found {
+func (s *sharedJob) play(ctx context.Context) error {
+	wallet, found, err := SharedWallet(ctx, s.desk.merchant, s.node.Network)
+	if s.wallet = wallet; err != nil || !found {
 		return errors.Join(err, errors.New("there is no wallet of several owners"))
 	}
 	p, err := s.propose(ctx)

@@ -82,7 +82,7 @@ func (w *harness) completesProposal(t *testing.T, c *committee, id uuid.UUID) {
 		t.Fatal(err)
 	}
 	if p.PaymentID == uuid.Nil {
-		w.decidedProposal(t, id, "approve")
+		w.approvedProposal(t, id)
 	}
 	if !slices.Contains([]string{"ready", "broadcasting", "confirming", "executed"}, p.Status) {
 		y, _ := w.payloadFor(t, id, w.signersOf(t, c)...)
@@ -122,7 +122,7 @@ func proposalDecided(t *testing.T, w *harness, tr *trial, arm func()) {
 // proposalSigned brings a signature while the process dies.
 func proposalSigned(t *testing.T, w *harness, tr *trial, arm func()) {
 	tr.proposal.ID = w.proposes(t, tr.committee)
-	w.decidedProposal(t, tr.proposal.ID, "approve")
+	w.approvedProposal(t, tr.proposal.ID)
 	y, _ := w.payloadFor(t, tr.proposal.ID)
 	in := map[string]any{"payload_id": y.ID, "signature": tr.committee.signatureOf(t, y, tr.committee.people[0])}
 	arm()
@@ -132,7 +132,7 @@ func proposalSigned(t *testing.T, w *harness, tr *trial, arm func()) {
 // proposalConfirmed has the key of an officer sign while the process dies, as the second owner.
 func proposalConfirmed(t *testing.T, w *harness, tr *trial, arm func()) {
 	tr.proposal.ID = w.proposes(t, tr.committee)
-	w.decidedProposal(t, tr.proposal.ID, "approve")
+	w.approvedProposal(t, tr.proposal.ID)
 	y, _ := w.payloadFor(t, tr.proposal.ID)
 	if err := w.signsProposal(t, tr.committee, tr.proposal.ID, y, tr.committee.people[0]); err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func (w *harness) proposesOther(t *testing.T, in map[string]any) uuid.UUID {
 // approvesTwice has two officers approve a change.
 func (w *harness) approvesTwice(t *testing.T, id uuid.UUID) {
 	t.Helper()
-	w.decidedProposal(t, id, "approve")
+	w.approvedProposal(t, id)
 	path, admin := ofProposal(id, "approve"), w.admin(t)
 	if err := insist(t.Context(), admin, path, testbed.Key(), seenWith(seen(t, admin, path), "looked at it"), nil); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func (w *harness) usesUp(t *testing.T, n demo.Node) {
 func ownersApproved(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.pausesNot(t)
 	tr.proposal.ID = w.proposesOther(t, w.otherOwners(t, tr.committee, tr.committee.person(t, "")))
-	w.decidedProposal(t, tr.proposal.ID, "approve")
+	w.approvedProposal(t, tr.proposal.ID)
 	path, admin := ofProposal(tr.proposal.ID, "approve"), w.admin(t)
 	asSeen := seenWith(seen(t, admin, path), "looked at it")
 	arm()

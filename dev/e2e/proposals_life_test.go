@@ -47,7 +47,7 @@ func (w *harness) merchantPays(t *testing.T, c *committee) uuid.UUID {
 	if err := merchant.Post(t.Context(), path, testbed.Key(), seen(t, merchant, path), nil); !is(err, http.StatusForbidden) {
 		t.Errorf("the merchant's own approval: %v", err)
 	}
-	w.decidedProposal(t, p.ID, "approve")
+	w.approvedProposal(t, p.ID)
 	if p = w.proposalIs(t, p.ID, exchange.ProposalApproving); p.PaymentID != uuid.Nil {
 		t.Errorf("one officer released it: %+v", p)
 	}
@@ -145,8 +145,8 @@ func (w *harness) misused(t *testing.T, n demo.Node) {
 	if err := w.operator(t).Post(t.Context(), approve, testbed.Key(), seen(t, w.operator(t), ofProposal(other, "approve")), nil); err == nil {
 		t.Error("the digest of another proposal approved it")
 	}
-	w.decidedProposal(t, id, "approve")
-	w.decidedProposal(t, other, "approve")
+	w.approvedProposal(t, id)
+	w.approvedProposal(t, other)
 	y, _ := w.payloadFor(t, id)
 	foreign, _ := w.payloadFor(t, other)
 	brings := func(what, signature string) {
@@ -323,7 +323,7 @@ func (w *harness) diesMeanwhile(t *testing.T, n demo.Node) {
 	flows, watch, signer := "flows", workflows.QueueChain(n.Network), workflows.QueueSigner(n.Network)
 	id := w.proposes(t, c)
 	dies(flows)
-	w.decidedProposal(t, id, "approve")
+	w.approvedProposal(t, id)
 	dies(watch, signer)
 	w.hasten(t, workflows.MultisigProposalID(id))
 	y, _ := w.payloadFor(t, id, w.signersOf(t, c)...)

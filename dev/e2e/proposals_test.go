@@ -138,10 +138,10 @@ func (w *harness) proposalIs(t *testing.T, id uuid.UUID, status exchange.Proposa
 	return p
 }
 
-// decidedProposal has the demo's officer decide.
-func (w *harness) decidedProposal(t *testing.T, id uuid.UUID, verb string) {
+// approvedProposal has the demo's officer approve.
+func (w *harness) approvedProposal(t *testing.T, id uuid.UUID) {
 	t.Helper()
-	w.decidedProposalBy(t, id, verb, w.operator(t))
+	w.decidedProposalBy(t, id, "approve", w.operator(t))
 }
 
 func (w *harness) decidedProposalBy(t *testing.T, id uuid.UUID, verb string, officer *client.Client) {
@@ -244,7 +244,7 @@ func (w *harness) signersOf(t *testing.T, c *committee) []string {
 func (w *harness) signedProposal(t *testing.T, c *committee) (uuid.UUID, chain.Joint) {
 	t.Helper()
 	id := w.proposes(t, c)
-	w.decidedProposal(t, id, "approve")
+	w.approvedProposal(t, id)
 	y, j := w.payloadFor(t, id, w.signersOf(t, c)...)
 	if err := w.signsProposal(t, c, id, y, c.people[0]); err != nil {
 		t.Fatal(err)
@@ -321,7 +321,7 @@ func (w *harness) paysByOwners(t *testing.T, n demo.Node) {
 	if err := w.as(t, secondOfficer).Post(t.Context(), path, testbed.Key(), seen(t, w.operator(t), path), nil); !is(err, http.StatusForbidden) {
 		t.Errorf("the proposer's own approval: %v", err)
 	}
-	w.decidedProposal(t, id, "approve")
+	w.approvedProposal(t, id)
 	y, _ := w.payloadFor(t, id, w.signersOf(t, c)...)
 	if err := w.signsProposal(t, c, id, y, c.person(t, "")); !is(err, http.StatusUnprocessableEntity) {
 		t.Errorf("the signature of a stranger: %v", err)

@@ -154,7 +154,8 @@ WHERE (a.status IN ('active', 'differs')) <> (c.wallets = 1) OR a.status IN ('ac
     CASE WHEN a.adopted THEN (c.paid, c.given) = (0, 0) WHEN a.kind = 'tron' THEN c.paid BETWEEN 1 AND 3 AND (c.given, c.executed) = (1, 1) ELSE c.given = 0 AND (c.paid = 1 OR c.paid = 0 AND c.given_up > 0) END)`
 
 // What left is exactly the proposal's amount, once, in the books and in each final block that the watch has read. Owners of enough weight signed
-// what we sent; what another tool sent, the chain has verified.
+// what we sent; what another tool sent, the chain has verified. Weights and threshold of a wallet whose owners changed are not those of before.
+// What moves nothing costs the account a fee on TRON, in the native coin that it names.
 const proposed = `
 SELECT 'proposal ' || s.id || ' of ' || s.amount || ' is ' || s.status || ', and ' || c.paid || ' payments of ' || c.left || ' left, by ' || c.moves || ' movements, a weight of ' || c.weight
     || ' of ' || a.threshold || ' and ' || c.executed || ' payloads, with ' || c.open || ' open'
@@ -162,7 +163,7 @@ FROM multisig_proposals s JOIN multisig_accounts a ON a.id = s.wallet_id CROSS J
     (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'proposal' AND p.object_id = s.id AND p.status = 'completed' AND (p.wallet_id, p.to_address, p.asset, p.tx_id)
         = (s.wallet_id, s.destination, s.asset, s.tx_hash)) AS paid,
     (SELECT coalesce(-sum(l.amount), 0) FROM chain_payments p JOIN ledger_entries e ON e.object_type = 'chain_payment' AND e.object_id = p.id JOIN ledger_lines l ON l.entry_id = e.id
-        JOIN ledger_accounts g ON g.id = l.account_id WHERE p.purpose = 'proposal' AND p.object_id = s.id AND g.code = 'custody:' || s.wallet_id || ':' || s.asset) AS left,
+        JOIN ledger_accounts g ON g.id = l.account_id WHERE p.purpose = 'proposal' AND p.object_id = s.id AND g.code = 'custody:' || s.wallet_id || ':' || s.asset AND s.kind = 'payment') AS left,
     (SELECT count(*) FROM chain_payments p JOIN chain_deposits d ON d.payment_id = p.id WHERE p.purpose = 'proposal' AND p.object_id = s.id AND d.status = 'final'
         AND d.from_wallet_id = s.wallet_id AND d.asset = s.asset AND d.amount > 0) AS moves,
     (SELECT coalesce(sum(o.weight), 0) FROM multisig_signatures g JOIN multisig_owners o ON o.account_id = s.wallet_id AND o.address = g.owner WHERE g.payload_id = s.payload_id) AS weight,
@@ -170,7 +171,8 @@ FROM multisig_proposals s JOIN multisig_accounts a ON a.id = s.wallet_id CROSS J
     (SELECT count(*) FROM multisig_payloads y WHERE y.proposal_id = s.id AND y.status = 'open') AS open,
     (SELECT count(*) FROM chain_payments p JOIN chain_attempts t ON t.payment_id = p.id AND t.tx_id = p.tx_id WHERE p.purpose = 'proposal' AND p.object_id = s.id AND t.adopted) AS adopted) c
 WHERE NOT CASE
-    WHEN s.status = 'executed' THEN c.paid = 1 AND c.left = s.amount AND c.moves <= 1 AND c.executed = 1 AND c.open = 0 AND (c.adopted = 1 OR c.weight >= a.threshold)
+    WHEN s.status = 'executed' THEN c.paid = 1 AND c.left = s.amount AND c.moves <= 1 AND c.executed = 1 AND c.open = 0 AND (c.adopted = 1 OR c.weight >= a.threshold
+        OR EXISTS (SELECT 1 FROM multisig_proposals o WHERE o.wallet_id = s.wallet_id AND o.kind = 'owners' AND o.status = 'executed'))
     WHEN s.status IN ('rejected', 'cancelled', 'expired', 'superseded', 'failed') THEN c.left = 0 AND c.moves = 0 AND c.executed = 0 AND c.open = 0
     ELSE c.left = 0 AND c.executed = 0 END`
 

@@ -242,8 +242,8 @@ SELECT 'multisig_proposal', from_state, unnest(string_to_array(to_states, ' ')) 
     ('approving', 'signing rejected cancelled expired superseded'),
     ('signing', 'ready approving executed superseded failed rejected cancelled expired'),
     ('ready', 'signing approving broadcasting executed superseded failed rejected cancelled expired'),
-    ('broadcasting', 'confirming ready executed failed superseded'),
-    ('confirming', 'broadcasting ready executed failed superseded')
+    ('broadcasting', 'confirming ready signing executed failed superseded'),
+    ('confirming', 'broadcasting ready signing executed failed superseded')
 ) AS t (from_state, to_states);
 INSERT INTO state_transitions (machine, from_state, to_state) VALUES
     ('multisig_payload', '', 'open'), ('multisig_payload', 'open', 'executed'), ('multisig_payload', 'open', 'void');

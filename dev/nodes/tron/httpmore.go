@@ -131,8 +131,9 @@ func (c *httpCall) validateAddress() (any, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	if _, err := ParseAddress(text); err != nil {
-		return object{"result": false, "message": "Invalid address"}, nil
+	_, err := ParseAddress(text)
+	if err != nil {
+		return object{"result": false, "message": "Invalid address"}, nil //nolint:nilerr // that is the answer
 	}
 	if len(text) == 2*len(Address{}) {
 		return object{"result": true, "message": "Hex string format"}, nil

@@ -63,7 +63,9 @@ func TestHTTPStakes(t *testing.T) {
 	b.says("/wallet/getcanwithdrawunfreezeamount", of(alice), `{}`)
 	later := b.Head().Time.Add(14 * 24 * time.Hour).UnixMilli()
 	b.says("/wallet/getcanwithdrawunfreezeamount", fmt.Sprintf(`{"owner_address":"%s","timestamp":%d,"visible":true}`, alice, later), `{"amount":30000000}`)
-	b.AdvanceTime(15 * 24 * time.Hour)
+	if err := b.AdvanceTime(15 * 24 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	b.block()
 	b.says("/wallet/getcanwithdrawunfreezeamount", of(alice), `{"amount":30000000}`)
 	info := b.builtBy("/wallet/unfreezebalancev2", alice, `,"unfreeze_balance":20000000,"resource":"ENERGY"`)
@@ -82,7 +84,9 @@ func TestHTTPStakes(t *testing.T) {
 		t.Errorf("cancelled twice: %v", refused)
 	}
 	b.builtBy("/wallet/unfreezebalancev2", alice, `,"unfreeze_balance":70000000,"resource":"ENERGY"`)
-	b.AdvanceTime(15 * 24 * time.Hour)
+	if err := b.AdvanceTime(15 * 24 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	b.block()
 	if info := b.builtBy("/wallet/withdrawexpireunfreeze", alice, ""); info.WithdrawExpireAmount != 70_000_000 {
 		t.Errorf("withdrawn: %v", info)

@@ -22,12 +22,15 @@ BEGIN
         WHEN moved AND OLD.ending IS NOT NULL AND NOT ended AND NEW.status <> 'executed' THEN 'is to end'
         WHEN NEW.executed_by IS NOT NULL AND NEW.executed_by IS DISTINCT FROM OLD.executed_by AND NEW.expires_at <= clock_timestamp() THEN 'is executed after its time'
         WHEN (NEW.payload_id, NEW.executed_by) IS DISTINCT FROM (OLD.payload_id, OLD.executed_by)
-                AND NOT (NEW.payload_id IS NULL AND NEW.executed_by IS NULL AND EXISTS (SELECT FROM multisig_payloads y WHERE y.id = OLD.payload_id AND y.status = 'void')) -- the next one is executed anew
+                AND NOT (NEW.payload_id IS NULL AND NEW.executed_by IS NULL AND EXISTS (SELECT FROM multisig_payloads y WHERE y.id = OLD.payload_id
+                    AND (y.status = 'void' OR NOT payload_signed(y.id) AND NOT own_attempt_lives(y.payment_id)))) -- the next one is executed anew
                 AND NOT (NOT moved AND NEW.status = 'ready' AND NEW.ending IS NULL
                 AND NEW.executed_by IS NOT DISTINCT FROM intent_asker(NEW.id, 'proposal.execute')
                 AND EXISTS (SELECT FROM users u WHERE u.id = NEW.executed_by AND u.is_active AND u.role IN ('admin', 'treasury'))
                 AND EXISTS (SELECT FROM multisig_payloads y WHERE y.id = NEW.payload_id AND y.proposal_id = NEW.id AND y.status = 'open' AND payload_signed(y.id))) THEN 'is executed by nobody'
         WHEN moved THEN CASE NEW.status
+            WHEN 'signing' THEN CASE WHEN OLD.status <> 'approving' AND EXISTS (SELECT FROM multisig_payloads y WHERE y.proposal_id = NEW.id AND y.status = 'open'
+                    AND (payload_signed(y.id) OR own_attempt_lives(y.payment_id))) THEN 'has its signatures, or a transaction with them' END
             WHEN 'ready' THEN CASE WHEN OLD.status = 'signing' AND NOT EXISTS (SELECT FROM multisig_payloads y WHERE y.proposal_id = NEW.id AND y.status = 'open' AND payload_signed(y.id))
                 THEN 'lacks signatures' END
             WHEN 'broadcasting' THEN CASE WHEN NOT EXISTS (SELECT FROM chain_payments c JOIN chain_attempts a ON a.payment_id = c.id AND NOT a.adopted AND a.status IN ('signed', 'broadcast', 'included')
