@@ -200,12 +200,3 @@ func (c OwnersChange) Fits(a MultisigAccount, q MultisigQuorum) bool {
 	a.Owners, a.Threshold, a.ControlThreshold = c.Owners, c.Threshold, c.ControlThreshold
 	return c.Resolved() && len(c.Owners) > 0 && a.Difference(q) == ""
 }
-
-// Most is the largest number of officers that a payment can need by the policy.
-func (p MultisigPolicy) Most() int {
-	most := p.Approvals
-	for _, r := range p.Rules {
-		most = max(most, r.Approvals)
-	}
-	return most
-}

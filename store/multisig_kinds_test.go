@@ -200,7 +200,7 @@ func TestOwnersWhoLeft(t *testing.T) {
 	}
 }
 
-// The pause begins with the last approval. In it any officer rejects, nobody signs, and one who can't approve any more is missing.
+// The pause begins with the last approval. In it any officer rejects, no owner signs, and one who can't approve any more is missing.
 func TestThePauseOfAChange(t *testing.T) {
 	t.Parallel()
 	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
@@ -553,7 +553,7 @@ func TestCancelsOfProposals(t *testing.T) {
 	}
 }
 
-// A cancel of what has ended ends, and one of what can be executed by nobody is refused.
+// A cancel of what has ended ends, and one of what no tool can execute is refused.
 func TestPointlessCancels(t *testing.T) {
 	t.Parallel()
 	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
