@@ -205,9 +205,9 @@ func TestPayoutsBeginOnlyReleased(t *testing.T) {
 func TestExemptionsHaveReasons(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	if n := decides[int](t, s, `SELECT count(*) FROM release_purposes WHERE purpose NOT IN ($1, $2, $3, $4, $5, $6, $7)`,
+	if n := decides[int](t, s, `SELECT count(*) FROM release_purposes WHERE purpose NOT IN ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		exchange.ReleaseTransfer, exchange.ReleaseFunding, exchange.ReleaseRefund, exchange.ReleasePayout, exchange.ReleaseWithdrawal, exchange.ReleaseFeeSweep,
-		exchange.ReleaseSwap); n != 0 {
+		exchange.ReleaseSwap, exchange.ReleaseProposal); n != 0 {
 		t.Errorf("the code lacks %d purposes", n)
 	}
 	if n := decides[int](t, s, `SELECT count(*) FROM release_exemptions WHERE exempt IN ('', $1, $2, $3, $4) AND char_length(why) > 10`,

@@ -12,7 +12,6 @@ import (
 	"kivuko/chain"
 	"kivuko/chain/chaintest"
 	ethnode "kivuko/dev/nodes/ethereum"
-	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
@@ -161,7 +160,7 @@ func TestEthereumSafeQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	execute := func(j chain.Joint, bump exchange.Bid) (chain.Signed, error) {
+	execute := func(j chain.Joint, before chain.Signed) (chain.Signed, error) {
 		raw, err := owner.Key.Sign(j.Digest)
 		if err != nil {
 			t.Fatal(err)
@@ -174,7 +173,7 @@ func TestEthereumSafeQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := h.client.PrepareExecution(t.Context(), j, []chain.OwnerSignature{signature}, chain.ExecutionDraft{Payer: payer.Address, Nonce: n.Latest, Bump: bump})
+		x, err := h.client.PrepareExecution(t.Context(), j, []chain.OwnerSignature{signature}, chain.ExecutionDraft{Payer: payer.Address, Nonce: n.Latest, Bump: before.Bid, Limit: before.FeeLimit})
 		if err != nil {
 			return chain.Signed{}, err
 		}
@@ -190,21 +189,21 @@ func TestEthereumSafeQueue(t *testing.T) {
 		}
 		joints = append(joints, j)
 	}
-	if _, err := execute(joints[1], exchange.Bid{}); chain.ReasonOf(err) != chain.ReasonReverts || !strings.Contains(err.Error(), "waits") {
+	if _, err := execute(joints[1], chain.Signed{}); chain.ReasonOf(err) != chain.ReasonReverts || !strings.Contains(err.Error(), "waits") {
 		t.Errorf("the second number first: %v", err)
 	}
-	first, err := execute(joints[0], exchange.Bid{})
+	first, err := execute(joints[0], chain.Signed{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.broadcast(t, first, chain.BroadcastAccepted)
-	dearer, err := execute(joints[0], first.Bid) // the same execution, with a higher bid
+	dearer, err := execute(joints[0], first) // the same execution, with a higher bid
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.broadcast(t, dearer, chain.BroadcastAccepted)
 	h.Mine(t, 1)
-	second, err := execute(joints[1], exchange.Bid{})
+	second, err := execute(joints[1], chain.Signed{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +215,7 @@ func TestEthereumSafeQueue(t *testing.T) {
 			t.Errorf("number %d: %+v, %v", i, o, err)
 		}
 	}
-	if _, err := execute(joints[0], exchange.Bid{}); chain.ReasonOf(err) != chain.ReasonForeign {
+	if _, err := execute(joints[0], chain.Signed{}); chain.ReasonOf(err) != chain.ReasonForeign {
 		t.Errorf("a used number: %v", err)
 	}
 }
