@@ -193,10 +193,21 @@ func (w *harness) shows(a temporal.SearchAttributes) {
 
 // answer records the response to an update.
 func (w *harness) answer(id string) *testsuite.TestUpdateCallback {
+	return w.answerThen(id, func() {})
+}
+
+// answerThen is answer, and does something afterwards.
+func (w *harness) answerThen(id string, then func()) *testsuite.TestUpdateCallback {
 	return &testsuite.TestUpdateCallback{
-		OnReject:   func(err error) { w.answers[id], w.rejected[id] = err, true },
-		OnAccept:   func() {},
-		OnComplete: func(_ any, err error) { w.answers[id] = err },
+		OnReject: func(err error) {
+			w.answers[id], w.rejected[id] = err, true
+			then()
+		},
+		OnAccept: func() {},
+		OnComplete: func(_ any, err error) {
+			w.answers[id] = err
+			then()
+		},
 	}
 }
 

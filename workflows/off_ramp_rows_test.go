@@ -123,6 +123,10 @@ func (s *faultyStore) GiveUpMultisig(ctx context.Context, account uuid.UUID, by 
 	return result(s, "GiveUpMultisig", func() (exchange.MultisigAccount, error) { return s.Store.GiveUpMultisig(ctx, account, by) })
 }
 
+func (s *faultyStore) CollectSwap(ctx context.Context, id uuid.UUID) (exchange.SwapStanding, error) {
+	return result(s, "CollectSwap", func() (exchange.SwapStanding, error) { return s.Store.CollectSwap(ctx, id) })
+}
+
 func (s *faultyStore) AdvanceProposal(ctx context.Context, id uuid.UUID) (exchange.ProposalStanding, error) {
 	s.watch()
 	return result(s, "AdvanceProposal", func() (exchange.ProposalStanding, error) { return s.Store.AdvanceProposal(ctx, id) })

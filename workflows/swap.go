@@ -110,12 +110,15 @@ func (f *swap) changed() func() bool {
 	return func() bool { return f.row.Version != was }
 }
 
-// begin has the first leg approved when officers and limits allow it, or waits for officers. What is not signed in time expires.
+// begin has the first leg approved when officers and limits allow it, or waits for officers. What is not signed in time expires. When people
+// did something meanwhile, the answer may be older, and the database is asked again.
 func (f *swap) begin(ctx workflow.Context) {
+	overtaken := f.changed()
 	s := mustStep(ctx, &f.flow, database, "Approve the collection", swaps.CollectSwap, f.named())
+	again := overtaken()
 	f.learn(ctx, s)
 	switch {
-	case f.row.Status != exchange.SwapReserved:
+	case again, f.row.Status != exchange.SwapReserved:
 	case s.PaymentID != uuid.Nil:
 		f.pay(ctx, f.collection(s.PaymentID), f.row.Expires, f.expire)
 	default:

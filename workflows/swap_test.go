@@ -121,6 +121,11 @@ func (w *swapHarness) passes() {
 
 // decides has an officer decide.
 func (w *swapHarness) decides(action exchange.ApprovalAction, by exchange.Principal) {
+	w.decidesThen(action, by, func() {})
+}
+
+// decidesThen has an officer decide, and does something when that was answered.
+func (w *swapHarness) decidesThen(action exchange.ApprovalAction, by exchange.Principal, then func()) {
 	name, o, now := uuid.NewString(), w.row(), w.env.Now()
 	_, err := w.store.IssueSwapTicket(w.t.Context(), exchange.ApprovalTicket{
 		ID: uuid.New(), OfficerID: by.UserID, ObjectType: exchange.ApproveSwap, ObjectID: o.ID, Action: action, Amount: o.From, Digest: o.Digest,
@@ -133,7 +138,7 @@ func (w *swapHarness) decides(action exchange.ApprovalAction, by exchange.Princi
 	if action == exchange.Reject {
 		update = workflows.UpdateReject
 	}
-	w.env.UpdateWorkflow(update, name, w.answer("decision"), workflows.ApprovalRef{Token: name})
+	w.env.UpdateWorkflow(update, name, w.answerThen("decision", then), workflows.ApprovalRef{Token: name})
 }
 
 // orders gives an operator's command about the swap.
@@ -240,6 +245,20 @@ func TestSwap(t *testing.T) {
 		{"an officer approves", func(w *swapHarness) {
 			w.rule("1000")
 			w.at(time.Minute, func() { w.decides(exchange.Approve, w.one) })
+		}, completed, exchange.WaitNothing, nil},
+		{"an officer approves while the flow asks for officers", func(w *swapHarness) {
+			w.rule("1000")
+			asked := false
+			w.store.lost = func(call string) error {
+				if call == "CollectSwap" && !asked {
+					asked = true
+					answered := make(chan struct{})
+					w.decidesThen(exchange.Approve, w.one, func() { close(answered) })
+					<-answered
+				}
+				return nil
+			}
+			w.at(9*time.Minute, w.passes)
 		}, completed, exchange.WaitNothing, nil},
 		{"an officer rejects", func(w *swapHarness) {
 			w.rule("1000")
