@@ -403,6 +403,8 @@ type ProposalLook struct {
 	TxID  string `json:"tx_id,omitempty"`
 	// NoncePaymentID is a payment that must be completed so that a proposal that is to end can never be executed.
 	NoncePaymentID uuid.UUID `json:"nonce_payment_id,omitzero"`
+	// Ended reports that the chain has proven the end of all that was signed, and that this is recorded.
+	Ended bool `json:"ended,omitempty"`
 }
 
 // LookSent is the state of a proposal whose payment has a transaction that is alive: ours, or one that was found to be it.
@@ -451,8 +453,12 @@ func (m *MultisigPayloads) lookAt(ctx context.Context, id uuid.UUID) (ProposalLo
 		p, err = judge.conclude(ctx, p, o)
 	}
 	out := ProposalLook{State: string(o.State), TxID: o.TxID}
-	if o.State == chain.JointFailed && p.Status == exchange.ChainIncluded {
-		out.State = LookSent // it is the payment's by now
+	switch o.State {
+	case chain.JointFailed, chain.JointSuperseded, chain.JointExpired:
+		if out.Ended = true; p.Status == exchange.ChainIncluded {
+			out.State, out.Ended = LookSent, false // it is the payment's by now
+		}
+	case chain.JointOpen, chain.JointIncluded, chain.JointExecuted:
 	}
 	return out, err
 }

@@ -32,7 +32,8 @@ type proposal struct {
 	troubled   time.Time // since when a step fails; zero when none does
 	withheld   time.Time // since when something withholds what owners sign; zero when nothing does
 	ending     time.Time // since when it is to end; zero when it is not
-	advanced   time.Time // since when the nonce account of what is to end has advanced; zero before
+	nonceReady time.Time // since when the nonce account is as it has to be, and the nodes are asked whether they show it; zero before
+	seen       int64     // the row's version that the next step was chosen by
 }
 
 // Pauses of proposals.
@@ -99,11 +100,19 @@ func (f *proposal) learn(ctx workflow.Context, s activities.ProposalState) {
 }
 
 // advance has the row go on where the rules allow it. The row is taken as it is: a database that was put back has an earlier one.
+// What people did meanwhile may have a newer one than the answer, so that the database is asked again.
 func (f *proposal) advance(ctx workflow.Context) {
-	s := mustStep(ctx, &f.flow, database, "Move the proposal on", proposals.AdvanceProposal, f.named())
-	newer := s.Version != f.row.Version
-	if f.row.ProposalState = s; newer {
-		f.showState(ctx)
+	for {
+		f.seen = f.row.Version
+		s := mustStep(ctx, &f.flow, database, "Move the proposal on", proposals.AdvanceProposal, f.named())
+		if f.changed() {
+			continue
+		}
+		newer := s.Version != f.row.Version
+		if f.row.ProposalState, f.seen = s, s.Version; newer {
+			f.showState(ctx)
+		}
+		return
 	}
 }
 
@@ -113,11 +122,8 @@ func (f *proposal) lookAgain(ctx workflow.Context) {
 	f.learn(ctx, mustStep(ctx, &f.flow, database, "Look at the proposal", proposals.ReadProposal, f.named()))
 }
 
-// changed reports whether the row is another one than now, once it is.
-func (f *proposal) changed() func() bool {
-	was := f.row.Version
-	return func() bool { return f.row.Version != was }
-}
+// changed reports whether the row is another one than that by which the next step was chosen. It may have changed during that step.
+func (f *proposal) changed() bool { return f.row.Version != f.seen }
 
 // wait waits until the row changes, for a time at most, and no longer than the proposal lives.
 func (f *proposal) wait(ctx workflow.Context, pause time.Duration, summary string) {
@@ -125,7 +131,7 @@ func (f *proposal) wait(ctx workflow.Context, pause time.Duration, summary strin
 	if f.row.Ending == "" && left > 0 {
 		pause = min(pause, left)
 	}
-	waiting(f.until).pause(ctx, pause, summary, f.changed())
+	waiting(f.until).pause(ctx, pause, summary, f.changed)
 }
 
 // awaitOfficers waits for decisions. A recipient who rests is asked about again.
@@ -197,10 +203,11 @@ func (f *proposal) payload(ctx workflow.Context, signers []string) bool {
 	case out.Gas != nil:
 		f.fuel(ctx, *out.Gas)
 	case out.NoncePaymentID != uuid.Nil:
-		if f.nonce(ctx, out.NoncePaymentID) { // a node may not show the account yet
-			f.wait(ctx, watchPause, "Wait until every node shows the nonce account")
+		if f.nonce(ctx, out.NoncePaymentID) {
+			f.awaitNodes(ctx, "Wait until every node shows the nonce account")
 		}
 	default:
+		f.nonceReady = time.Time{}
 		return true
 	}
 	return false
@@ -254,14 +261,9 @@ func (f *proposal) collect(ctx workflow.Context) {
 		f.deliver(ctx)
 		return
 	}
-	status := f.row.Status
 	f.learn(ctx, mustStep(ctx, &f.flow, database, "Count the owners' signatures", proposals.SignProposal, f.named()))
-	if f.row.Status != status || f.row.Executes && f.row.Status == exchange.ProposalReady {
-		return
-	}
-	was := f.changed()
 	f.wait(ctx, glance(ctx, ownersPause, workflow.GetInfo(ctx).WorkflowStartTime), "Wait for the owners' signatures")
-	if !was() {
+	if !f.changed() {
 		f.look(ctx)
 	}
 }
@@ -296,18 +298,24 @@ func (f *proposal) close(ctx workflow.Context) {
 	if f.ending.IsZero() {
 		f.ending = workflow.Now(ctx)
 	}
+	const summary = "Wait until nothing that was signed can be executed"
 	l, answered := f.look(ctx)
-	if !answered {
+	switch {
+	case !answered, l.Ended:
+	case l.NoncePaymentID != uuid.Nil && f.nonce(ctx, l.NoncePaymentID):
+		f.awaitNodes(ctx, summary)
+	default:
+		f.wait(ctx, glance(ctx, endingPause, f.ending), summary)
+	}
+}
+
+// awaitNodes waits until the nodes show what was done to the nonce account. At first they are asked at once, because that is final.
+func (f *proposal) awaitNodes(ctx workflow.Context, summary string) {
+	if f.nonceReady.IsZero() {
+		f.nonceReady = workflow.Now(ctx)
 		return
 	}
-	pause := glance(ctx, endingPause, f.ending)
-	if l.NoncePaymentID != uuid.Nil && f.nonce(ctx, l.NoncePaymentID) { // it has advanced, and a node may not show that yet
-		if f.advanced.IsZero() {
-			f.advanced = workflow.Now(ctx)
-		}
-		pause = glance(ctx, watchPause, f.advanced)
-	}
-	f.wait(ctx, pause, "Wait until nothing that was signed can be executed")
+	f.wait(ctx, glance(ctx, watchPause, f.nonceReady), summary)
 }
 
 // deliver has the owners' signatures sent, or follows the transaction that another tool sent. The transaction of the database that completes
@@ -373,10 +381,9 @@ func (f *proposal) attention(ctx workflow.Context, r Reason, cause error) (decis
 		f.troubled = workflow.Now(ctx)
 	}
 	f.commands.only = []string{activities.VerbRetry}
-	changed := f.changed()
 	f.commands.park(ctx, r, cause)
 	pause := slower(ctx, proposalPause, f.troubled)
-	waiting(f.until).pause(ctx, pause, "Wait for an operator before the next try", func() bool { return f.commands.hasDecision() || changed() })
+	waiting(f.until).pause(ctx, pause, "Wait for an operator before the next try", func() bool { return f.commands.hasDecision() || f.changed() })
 	if f.commands.hasDecision() {
 		return f.commands.take(), true
 	}

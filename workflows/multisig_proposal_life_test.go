@@ -196,6 +196,40 @@ func TestParkedGoesOnWithItsRow(t *testing.T) {
 	w.took(t, 2_000)
 }
 
+// What people do while a step is on its way is seen at once, also when the answer of the step is older.
+func TestPeopleActDuringAStep(t *testing.T) {
+	t.Parallel()
+	for call, from := range map[string]time.Duration{"AdvanceProposal": 0, "SignProposal": 2 * time.Hour} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			w := newProposal(t)
+			var acted time.Time
+			looks := 0
+			w.store.lost = func(done string) error {
+				if done == call && acted.IsZero() && w.env.Now().Sub(w.start) >= from {
+					acted, looks = w.env.Now(), len(w.net.looks)
+					answered := make(chan struct{})
+					w.cancelsThen(func() { close(answered) })
+					<-answered
+				}
+				return nil
+			}
+			if from > 0 {
+				w.agreed()
+				w.at(10*time.Hour, func() { w.watchReads(); w.net.expired = true })
+			}
+			w.play(t, exchange.ProposalCancelled, exchange.DetailBySender)
+			seen := w.env.Now()
+			if from > 0 {
+				seen = w.net.looks[looks]
+			}
+			if acted.IsZero() || seen.Sub(acted) > time.Minute {
+				t.Errorf("it was cancelled at %s, which was seen at %s", acted, seen)
+			}
+		})
+	}
+}
+
 // While a proposal lives the chain is looked at every half an hour at least: another tool may execute it. One that is to end is looked at less and
 // less often, for months.
 func TestLooksAtTheChain(t *testing.T) {

@@ -273,9 +273,12 @@ func (w *proposalHarness) executedBy(who exchange.Principal) {
 	w.env.UpdateWorkflow(workflows.UpdateStep, ref.IntentID.String(), w.answer("execute"), ref)
 }
 
-func (w *proposalHarness) cancels() {
+func (w *proposalHarness) cancels() { w.cancelsThen(func() {}) }
+
+// cancelsThen cancels it, and does something when that was answered.
+func (w *proposalHarness) cancelsThen(then func()) {
 	ref := w.intends(exchange.IntendProposalCancel, uuid.New(), w.ask.ID, nil, w.who)
-	w.env.UpdateWorkflow(workflows.UpdateCancel, ref.IntentID.String(), w.answer("cancel"), ref)
+	w.env.UpdateWorkflow(workflows.UpdateCancel, ref.IntentID.String(), w.answerThen("cancel", then), ref)
 }
 
 // approved, agreed and done play the way of a proposal without trouble: one officer approves after a minute, two owners sign after an hour, and it is
