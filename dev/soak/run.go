@@ -28,7 +28,8 @@ const (
 	// source, and the flow parks half an hour after the order has expired.
 	unsaid   = 6 * time.Minute
 	lookEach = 3 * time.Second
-	atOnce   = 40 // actions in parallel
+	sayEach  = time.Minute // how often it says what it still waits for
+	atOnce   = 40          // actions in parallel
 )
 
 // Run makes the plan, plays it, and compares the result with the books of the operator, the bank and the chains. The
@@ -168,7 +169,7 @@ type ending struct {
 // end waits until every action and every flow has ended, but for parked flows that the office can't end.
 func (w *harness) end(ctx context.Context, o *office, actions []action) (ending, error) {
 	e := ending{actions: actions, objects: map[uuid.UUID]object{}, asked: map[uuid.UUID]bool{}}
-	began, last, since := time.Now(), "", time.Now()
+	began, last, since, said := time.Now(), "", time.Now(), time.Now()
 	for {
 		err := w.look(ctx, o, &e, time.Since(began))
 		if b, err := w.books(ctx); err == nil {
@@ -188,6 +189,10 @@ func (w *harness) end(ctx context.Context, o *office, actions []action) (ending,
 		case time.Since(began) > quiet:
 			e.late = true
 			return e, fmt.Errorf("%d have neither ended nor parked after %s:\n%s", len(e.open), quiet, strings.Join(e.open, "\n"))
+		}
+		if time.Since(said) > sayEach {
+			said = time.Now()
+			w.say("%7s  it waits for %d ends: %s", time.Since(began).Round(time.Second), len(e.open), strings.Join(e.open[:min(len(e.open), 3)], "; "))
 		}
 		if err := pause(ctx, lookEach); err != nil {
 			return e, err
