@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
@@ -29,7 +28,7 @@ func (s *server) proposalRoutes() []route {
 	return []route{
 		{method: get, path: proposalsPath, action: exchange.ActReadProposals, limit: limitGeneral, handle: s.listProposals},
 		{method: post, path: proposalsPath, action: exchange.ActOpenProposals, limit: limitOrderCreate, key: keyRequired, timeout: flowTimeout, handle: s.openProposal},
-		{method: get, path: one, action: exchange.ActReadProposals, limit: limitGeneral, handle: s.getProposal},
+		{method: get, path: one, action: exchange.ActReadProposals, limit: limitGeneral, handle: proposals.get(s)},
 		{method: get, path: one + "/payload", one: true, action: exchange.ActReadProposals, limit: limitGeneral, handle: s.getPayload},
 		verb("approve", exchange.ActApprove, s.decideProposal(exchange.Approve)),
 		verb("reject", exchange.ActApprove, s.decideProposal(exchange.Reject)),
@@ -93,12 +92,7 @@ func (s *server) askProposal(c *call, r exchange.ProposalRequest, account exchan
 	if err != nil {
 		return err
 	}
-	w, err := s.proposalNow(c, r.ID)
-	if err != nil {
-		return err
-	}
-	c.fc.Set(fiber.HeaderLocation, proposalsPath+"/"+r.ID.String())
-	return c.json(http.StatusCreated, w)
+	return proposals.opened(s, c, r.ID)
 }
 
 func (s *server) listProposals(c *call) error {
@@ -111,59 +105,7 @@ func (s *server) listProposals(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.Proposals(c.ctx, c.view(), filter, page)
-	if err != nil {
-		return err
-	}
-	facts, err := s.Store.FactsOfProposals(c.ctx, all)
-	if err != nil {
-		return err
-	}
-	return listed(c, "multisig_proposals", page, func(p exchange.Proposal) wireProposal { return proposalWire(p, facts[p.ID], c.who) })(all, total, nil)
-}
-
-func (s *server) getProposal(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	return s.answerProposal(c, id)
-}
-
-// proposalNow reads a proposal that the caller may see, as it is now.
-func (s *server) proposalNow(c *call, id uuid.UUID) (wireProposal, error) {
-	p, facts, err := s.readProposal(c, id)
-	return proposalWire(p, facts, c.who), err
-}
-
-func (s *server) readProposal(c *call, id uuid.UUID) (exchange.Proposal, store.ProposalFacts, error) {
-	p, err := s.Store.Proposal(c.ctx, c.view(), id)
-	if err != nil {
-		return p, store.ProposalFacts{}, hideAbsence(err)
-	}
-	facts, err := s.Store.FactsOfProposals(c.ctx, []exchange.Proposal{p})
-	return p, facts[id], err
-}
-
-// answerProposal answers with a proposal as it is now.
-func (s *server) answerProposal(c *call, id uuid.UUID) error {
-	w, err := s.proposalNow(c, id)
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, w)
-}
-
-// endedProposal replaces the error of a flow that has ended with one that names the proposal's state.
-func (s *server) endedProposal(c *call, id uuid.UUID, err error) error {
-	if exchange.CodeOf(err) != exchange.CodeNotFound {
-		return err
-	}
-	now, readErr := s.Store.Proposal(c.ctx, c.view(), id)
-	if readErr != nil {
-		return hideAbsence(readErr)
-	}
-	return exchange.Errorf(exchange.CodeStateConflict, "The proposal is %s (%s) and its flow has ended; it can't be changed any more.", now.Status, now.StatusDetail)
+	return proposals.page(s, c, page)(s.Store.Proposals(c.ctx, c.view(), filter, page))
 }
 
 // decideProposal takes an officer's decision. The flow's handler also takes those from the Web UI.
@@ -187,9 +129,9 @@ func (s *server) decideProposal(action exchange.ApprovalAction) func(*call) erro
 			return err
 		}
 		if err := s.unlessCounted(c, s.Flows.DecideProposal(c.ctx, p.ID, c.objectID, action, token)); err != nil {
-			return s.endedProposal(c, p.ID, err)
+			return proposals.ended(s, c, p.ID, err)
 		}
-		return s.answerProposal(c, p.ID)
+		return proposals.answer(s, c, p.ID)
 	}
 }
 
@@ -213,7 +155,7 @@ func (s *server) confirmProposal(c *call) error {
 	if err := f.done(); err != nil {
 		return err
 	}
-	p, facts, err := s.readProposal(c, id)
+	p, facts, err := proposals.find(s, c, id)
 	if err != nil {
 		return err
 	}
@@ -227,7 +169,7 @@ func (s *server) confirmProposal(c *call) error {
 			return err
 		}
 		if known {
-			return s.answerProposal(c, id)
+			return proposals.answer(s, c, id)
 		}
 		o := exchange.OutsideSignature{PayloadID: payload, Signature: signature}
 		return s.stepProposal(c, id, exchange.IntendProposalSign, o.Terms())
@@ -241,9 +183,9 @@ func (s *server) confirmProposal(c *call) error {
 		return err
 	}
 	if err := s.unlessCounted(c, s.Flows.ConfirmPayload(c.ctx, id, payload, c.objectID, token)); err != nil {
-		return s.endedProposal(c, id, err)
+		return proposals.ended(s, c, id, err)
 	}
-	return s.answerProposal(c, id)
+	return proposals.answer(s, c, id)
 }
 
 func payloadOf(f store.ProposalFacts, id uuid.UUID) (store.ProposalSignatures, bool) {
@@ -325,9 +267,9 @@ func (s *server) intendProposal(c *call, kind exchange.IntentKind) error {
 func (s *server) stepProposal(c *call, id uuid.UUID, kind exchange.IntentKind, terms exchange.Terms) error {
 	err := s.ask(c, kind, id, terms, func(intent uuid.UUID) error { return s.Flows.StepProposal(c.ctx, id, intent, kind) })
 	if err != nil {
-		return s.endedProposal(c, id, err)
+		return proposals.ended(s, c, id, err)
 	}
-	return s.answerProposal(c, id)
+	return proposals.answer(s, c, id)
 }
 
 // retryProposal has the flow of a proposal that is parked try again.
@@ -346,7 +288,7 @@ func (s *server) retryProposal(c *call) error {
 	if err := s.commandRow(c, proposalObject, id, verbRetry, note, workflows.MultisigProposalID(id), "proposal"); err != nil {
 		return err
 	}
-	w, err := s.proposalNow(c, id)
+	w, err := proposals.now(s, c, id)
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func (s *server) getPayload(c *call) error {
 	if err != nil {
 		return err
 	}
-	p, facts, err := s.readProposal(c, id)
+	p, facts, err := proposals.find(s, c, id)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
@@ -27,7 +26,7 @@ func (s *server) swapRoutes() []route {
 		{method: post, path: inventory + "/marks", action: exchange.ActWriteSwapMarks, limit: limitGeneral, key: keyRequired, handle: s.proposeSwapMarks},
 		{method: get, path: swapsPath, action: exchange.ActReadSwaps, limit: limitGeneral, handle: s.listSwaps},
 		{method: post, path: swapsPath, action: exchange.ActOpenSwaps, limit: limitOrderCreate, key: keyRequired, timeout: flowTimeout, handle: s.openSwap},
-		{method: get, path: one, action: exchange.ActReadSwaps, limit: limitGeneral, handle: s.getSwap},
+		{method: get, path: one, action: exchange.ActReadSwaps, limit: limitGeneral, handle: swaps.get(s)},
 		{method: post, path: one + "/cancel", action: exchange.ActCancelSwaps, limit: limitGeneral, key: keyOptional, timeout: flowTimeout, handle: s.cancelSwap},
 		verb("approve", exchange.ActApprove, s.decideSwap(exchange.Approve)),
 		verb("reject", exchange.ActApprove, s.decideSwap(exchange.Reject)),
@@ -66,12 +65,7 @@ func (s *server) openSwap(c *call) error {
 	if err != nil {
 		return err
 	}
-	w, err := s.swapNow(c, r.ID)
-	if err != nil {
-		return err
-	}
-	c.fc.Set(fiber.HeaderLocation, swapsPath+"/"+r.ID.String())
-	return c.json(http.StatusCreated, w)
+	return swaps.opened(s, c, r.ID)
 }
 
 func (s *server) listSwaps(c *call) error {
@@ -84,54 +78,7 @@ func (s *server) listSwaps(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.Swaps(c.ctx, c.view(), filter, page)
-	if err != nil {
-		return err
-	}
-	facts, err := s.Store.FactsOfSwaps(c.ctx, all)
-	if err != nil {
-		return err
-	}
-	return listed(c, "swaps", page, func(o exchange.Swap) wireSwap { return swapWire(o, facts[o.ID], c.who) })(all, total, nil)
-}
-
-func (s *server) getSwap(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	return s.answerSwap(c, id)
-}
-
-// swapNow reads a swap that the caller may see, as it is now.
-func (s *server) swapNow(c *call, id uuid.UUID) (wireSwap, error) {
-	o, err := s.Store.Swap(c.ctx, c.view(), id)
-	if err != nil {
-		return wireSwap{}, hideAbsence(err)
-	}
-	facts, err := s.Store.FactsOfSwaps(c.ctx, []exchange.Swap{o})
-	return swapWire(o, facts[id], c.who), err
-}
-
-// answerSwap answers with a swap as it is now.
-func (s *server) answerSwap(c *call, id uuid.UUID) error {
-	w, err := s.swapNow(c, id)
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, w)
-}
-
-// endedSwap replaces the error of a flow that has ended with one that names the swap's state.
-func (s *server) endedSwap(c *call, id uuid.UUID, err error) error {
-	if exchange.CodeOf(err) != exchange.CodeNotFound {
-		return err
-	}
-	now, readErr := s.Store.Swap(c.ctx, c.view(), id)
-	if readErr != nil {
-		return hideAbsence(readErr)
-	}
-	return exchange.Errorf(exchange.CodeStateConflict, "The swap is %s (%s) and its flow has ended; it can't be changed any more.", now.Status, now.StatusDetail)
+	return swaps.page(s, c, page)(s.Store.Swaps(c.ctx, c.view(), filter, page))
 }
 
 func (s *server) cancelSwap(c *call) error {
@@ -144,9 +91,9 @@ func (s *server) cancelSwap(c *call) error {
 	}
 	err = s.ask(c, exchange.IntendSwapCancel, id, nil, func(intent uuid.UUID) error { return s.Flows.CancelSwap(c.ctx, id, intent) })
 	if err != nil {
-		return s.endedSwap(c, id, err)
+		return swaps.ended(s, c, id, err)
 	}
-	return s.answerSwap(c, id)
+	return swaps.answer(s, c, id)
 }
 
 // decideSwap takes an officer's decision. The flow's handler also takes those from the Web UI.
@@ -170,9 +117,9 @@ func (s *server) decideSwap(action exchange.ApprovalAction) func(*call) error {
 			return err
 		}
 		if err := s.unlessCounted(c, s.Flows.DecideSwap(c.ctx, o.ID, c.objectID, action, token)); err != nil {
-			return s.endedSwap(c, o.ID, err)
+			return swaps.ended(s, c, o.ID, err)
 		}
-		return s.answerSwap(c, o.ID)
+		return swaps.answer(s, c, o.ID)
 	}
 }
 
@@ -184,7 +131,7 @@ func (s *server) commandSwap(c *call, id uuid.UUID, verb, note string) error {
 	if err := s.saveCommand(c, swapObject, id, verb, note); err != nil {
 		return err
 	}
-	return s.endedSwap(c, id, s.Flows.CommandFlow(c.ctx, workflows.SwapID(id), c.objectID))
+	return swaps.ended(s, c, id, s.Flows.CommandFlow(c.ctx, workflows.SwapID(id), c.objectID))
 }
 
 // operateSwap takes an operator's decision about a swap that is parked: it is retried, or given up while its first leg moved nothing.
@@ -201,7 +148,7 @@ func (s *server) operateSwap(verb string) func(*call) error {
 		if err := s.commandSwap(c, id, verb, note); err != nil {
 			return err
 		}
-		w, err := s.swapNow(c, id)
+		w, err := swaps.now(s, c, id)
 		if err != nil {
 			return err
 		}
@@ -238,7 +185,7 @@ func (s *server) resolveSwap(c *call) error {
 	if err := s.commandSwap(c, id, verbRetry, note); err != nil {
 		return err
 	}
-	return s.answerSwap(c, id)
+	return swaps.answer(s, c, id)
 }
 
 // passResolutionOn has the flow of a swap that two officers resolved read its row. It finds by itself what it was not told.

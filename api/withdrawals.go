@@ -22,7 +22,7 @@ func (s *server) withdrawalRoutes() []route {
 	return []route{
 		{method: get, path: withdrawalsPath, action: exchange.ActReadWithdrawals, limit: limitGeneral, handle: s.listWithdrawals},
 		{method: post, path: withdrawalsPath, action: exchange.ActWriteWithdrawals, limit: limitOrderCreate, key: keyRequired, timeout: flowTimeout, handle: s.openWithdrawal},
-		{method: get, path: one, action: exchange.ActReadWithdrawals, limit: limitGeneral, handle: s.getWithdrawal},
+		{method: get, path: one, action: exchange.ActReadWithdrawals, limit: limitGeneral, handle: withdrawals.get(s)},
 		verb("cancel", exchange.ActWriteWithdrawals, s.stepWithdrawal(exchange.IntendWithdrawalCancel, "reason")),
 		verb("hold", exchange.ActHoldWithdrawals, s.stepWithdrawal(exchange.IntendWithdrawalHold, "reason")),
 		verb("unhold", exchange.ActExecuteWithdrawals, s.stepWithdrawal(exchange.IntendWithdrawalUnhold, "note")),
@@ -63,12 +63,7 @@ func (s *server) openWithdrawal(c *call) error {
 	if err != nil {
 		return err
 	}
-	w, err := s.withdrawalNow(c, r.ID)
-	if err != nil {
-		return err
-	}
-	c.fc.Set(fiber.HeaderLocation, withdrawalsPath+"/"+r.ID.String())
-	return c.json(http.StatusCreated, w)
+	return withdrawals.opened(s, c, r.ID)
 }
 
 func (s *server) listWithdrawals(c *call) error {
@@ -81,42 +76,7 @@ func (s *server) listWithdrawals(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.Withdrawals(c.ctx, c.view(), filter, page)
-	if err != nil {
-		return err
-	}
-	facts, err := s.Store.FactsOfWithdrawals(c.ctx, all)
-	if err != nil {
-		return err
-	}
-	return listed(c, "withdrawals", page, func(w exchange.Withdrawal) wireWithdrawal { return withdrawalWire(w, facts[w.ID], c.who) })(all, total, nil)
-}
-
-func (s *server) getWithdrawal(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	return s.answerWithdrawal(c, id)
-}
-
-// withdrawalNow reads a withdrawal that the caller may see, as it is now.
-func (s *server) withdrawalNow(c *call, id uuid.UUID) (wireWithdrawal, error) {
-	w, err := s.Store.Withdrawal(c.ctx, c.view(), id)
-	if err != nil {
-		return wireWithdrawal{}, hideAbsence(err)
-	}
-	facts, err := s.Store.FactsOfWithdrawals(c.ctx, []exchange.Withdrawal{w})
-	return withdrawalWire(w, facts[w.ID], c.who), err
-}
-
-// answerWithdrawal answers with a withdrawal as it is now.
-func (s *server) answerWithdrawal(c *call, id uuid.UUID) error {
-	w, err := s.withdrawalNow(c, id)
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, w)
+	return withdrawals.page(s, c, page)(s.Store.Withdrawals(c.ctx, c.view(), filter, page))
 }
 
 // stepWithdrawal carries out a verb on a withdrawal, of which the body says no more than why.
@@ -136,26 +96,14 @@ func (s *server) stepWithdrawal(kind exchange.IntentKind, why string) func(*call
 		if err := s.sendWithdrawal(c, kind, id, step); err != nil {
 			return err
 		}
-		return s.answerWithdrawal(c, id)
+		return withdrawals.answer(s, c, id)
 	}
 }
 
 // sendWithdrawal has the withdrawal's flow carry out a verb. Where the flow has ended, the state of the withdrawal says why it does not.
 func (s *server) sendWithdrawal(c *call, kind exchange.IntentKind, id uuid.UUID, step exchange.WithdrawalStep) error {
 	err := s.ask(c, kind, id, step.Terms(), func(intent uuid.UUID) error { return s.Flows.StepWithdrawal(c.ctx, id, intent, kind) })
-	return s.endedWithdrawal(c, id, err)
-}
-
-// endedWithdrawal replaces the error of a flow that has ended with one that names the withdrawal's state.
-func (s *server) endedWithdrawal(c *call, id uuid.UUID, err error) error {
-	if exchange.CodeOf(err) != exchange.CodeNotFound {
-		return err
-	}
-	now, readErr := s.Store.Withdrawal(c.ctx, c.view(), id)
-	if readErr != nil {
-		return hideAbsence(readErr)
-	}
-	return exchange.Errorf(exchange.CodeStateConflict, "The withdrawal is %s, which does not allow this.", now.Status)
+	return withdrawals.ended(s, c, id, err)
 }
 
 // decideWithdrawal takes an officer's decision. The flow's handler also takes those from the Web UI.
@@ -179,9 +127,9 @@ func (s *server) decideWithdrawal(action exchange.ApprovalAction) func(*call) er
 			return err
 		}
 		if err := s.unlessCounted(c, s.Flows.DecideWithdrawal(c.ctx, w.ID, c.objectID, action, token)); err != nil {
-			return s.endedWithdrawal(c, w.ID, err)
+			return withdrawals.ended(s, c, w.ID, err)
 		}
-		return s.answerWithdrawal(c, w.ID)
+		return withdrawals.answer(s, c, w.ID)
 	}
 }
 
@@ -207,7 +155,7 @@ func (s *server) executeWithdrawal(c *call) error {
 	if err := s.forget(c, step.TransferIntent, s.sendWithdrawal(c, exchange.IntendWithdrawalExecute, id, step)); err != nil {
 		return err
 	}
-	return s.answerWithdrawal(c, id)
+	return withdrawals.answer(s, c, id)
 }
 
 // intendWithdrawalTransfer writes down the transfer of a withdrawal's crypto, which is the executing officer's. The withdrawal's flow opens
@@ -252,7 +200,7 @@ func (s *server) confirmWithdrawal(c *call) error {
 	if err := s.sendWithdrawal(c, exchange.IntendWithdrawalPaid, id, step); err != nil {
 		return err
 	}
-	w, err := s.withdrawalNow(c, id)
+	w, err := withdrawals.now(s, c, id)
 	if err != nil {
 		return err
 	}
@@ -316,7 +264,7 @@ func (s *server) resolveWithdrawal(c *call) error {
 	if err := s.commandWithdrawal(c.ctx, c, w.ID, c.objectID); err != nil {
 		return err
 	}
-	return s.answerWithdrawal(c, w.ID)
+	return withdrawals.answer(s, c, w.ID)
 }
 
 // resolvePaid takes the receipt of a payout by mobile money. Two officers attest it; one that is attested or booked already goes to the flow.
@@ -346,7 +294,7 @@ func (s *server) resolvePaid(c *call, w exchange.Withdrawal, receipt string) err
 	if err := s.commandWithdrawal(c.ctx, c, w.ID, c.objectID); err != nil {
 		return err
 	}
-	return s.answerWithdrawal(c, w.ID)
+	return withdrawals.answer(s, c, w.ID)
 }
 
 // resolveUnpaid proposes that a payout whose outcome is unknown, or that a source claims, was not made; or else to end the withdrawal.
@@ -393,5 +341,5 @@ func (s *server) commandWithdrawal(ctx context.Context, c *call, id, command uui
 	if err := s.unused(c, command, refusal); err != nil {
 		return err
 	}
-	return s.endedWithdrawal(c, id, refusal)
+	return withdrawals.ended(s, c, id, refusal)
 }
