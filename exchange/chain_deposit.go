@@ -249,9 +249,9 @@ type DepositWait struct {
 	CreatedAt  time.Time
 }
 
-// DepositWakeup is one signal to send: the id of its row, and the receiving flow.
+// DepositWakeup is one signal to send: the id of its row, and the receiving flow. One without a deposit has the flow look at the chain again.
 type DepositWakeup struct {
 	ID         uuid.UUID `json:"id"`
 	WorkflowID string    `json:"workflow_id"`
-	DepositID  uuid.UUID `json:"deposit_id"`
+	DepositID  uuid.UUID `json:"deposit_id,omitzero"`
 }

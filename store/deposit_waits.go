@@ -116,7 +116,8 @@ func (s *Store) EndDepositWait(ctx context.Context, n exchange.Network, address,
 }
 
 const dueWakeups = `
-SELECT u.id, w.workflow_id, u.deposit_id FROM deposit_wakeups u JOIN deposit_waits w ON w.id = u.wait_id
+SELECT u.id, coalesce(w.workflow_id, intent_flow('proposal.open', u.proposal_id)) AS workflow_id, u.deposit_id
+FROM deposit_wakeups u LEFT JOIN deposit_waits w ON w.id = u.wait_id
 WHERE u.network = $1 AND u.sent_at IS NULL ORDER BY u.created_at, u.id LIMIT $2`
 
 // DueWakeups reads the unsent signals of a network, oldest first, at most MaxWakeups.
@@ -124,14 +125,14 @@ func (s *Store) DueWakeups(ctx context.Context, n exchange.Network) ([]exchange.
 	var rows []struct {
 		ID         uuid.UUID
 		WorkflowID string
-		DepositID  uuid.UUID
+		DepositID  uuid.NullUUID
 	}
 	if err := s.db.All(ctx, &rows, dueWakeups, n, MaxWakeups); err != nil {
 		return nil, translate(err, "wakeup")
 	}
 	due := make([]exchange.DepositWakeup, len(rows))
 	for i, r := range rows {
-		due[i] = exchange.DepositWakeup{ID: r.ID, WorkflowID: r.WorkflowID, DepositID: r.DepositID}
+		due[i] = exchange.DepositWakeup{ID: r.ID, WorkflowID: r.WorkflowID, DepositID: r.DepositID.UUID}
 	}
 	return due, nil
 }

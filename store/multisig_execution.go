@@ -120,7 +120,7 @@ func (o *proposalPayment) spend(ctx context.Context, t unitTx, paid exchange.Cha
 		if y.ID != o.p.PayloadID && !found {
 			err = o.void(ctx, y, "another payload at its value of the nonce account was executed by "+paid.TxID)
 		} else {
-			err = t.One(ctx, endPayload, y.ID, exchange.PayloadExecuted, "executed by "+paid.TxID, o.now)
+			err = o.ends(ctx, y, exchange.PayloadExecuted, "executed by "+paid.TxID)
 		}
 		if err != nil {
 			return posting, lines, err

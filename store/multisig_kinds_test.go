@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -577,4 +578,84 @@ func TestPointlessCancels(t *testing.T) {
 	if out := h.advanced(t, c.ID); out.Status != exchange.ProposalSuperseded || out.StatusDetail != exchange.DetailPointless {
 		t.Errorf("a cancel of what has ended is %+v", out)
 	}
+}
+
+// woken reads whose flows a used number wakes, and takes them as signalled.
+func (h *reserve) woken(t *testing.T) []string {
+	t.Helper()
+	due, err := h.chain.DueWakeups(t.Context(), h.n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flows []string
+	var ids []uuid.UUID
+	for _, u := range due {
+		if u.DepositID != uuid.Nil {
+			t.Errorf("it is about a deposit: %+v", u)
+		}
+		flows, ids = append(flows, u.WorkflowID), append(ids, u.ID)
+	}
+	slices.Sort(flows)
+	if err := h.flows.RecordWoken(t.Context(), ids); err != nil {
+		t.Fatal(err)
+	}
+	return flows
+}
+
+// A number of a Safe that is used up wakes the flows of what has it or a lower one, once. What has a later number can be executed still.
+func TestAUsedNumberWakesOtherProposals(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	lower, first := h.signing(t, usdt("10"))
+	p, y := h.signing(t, usdt("20"))
+	later, _ := h.signing(t, usdt("30"))
+	if _, err := h.cancels(t, p, h.merchant); err != nil {
+		t.Fatal(err)
+	}
+	flows := func(all ...exchange.Proposal) []string {
+		var ids []string
+		for _, p := range all {
+			ids = append(ids, "multisig-proposal:"+p.ID.String())
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	c, err := h.propose(t, h.cancel(t, p), h.merchant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = h.advanced(t, c.ID).Proposal
+	at := h.payloadFor(t, c)
+	at.Sequence = y.Sequence
+	stored, err := h.chain.StorePayload(ctx, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.signed(t, h.is(t, c, exchange.ProposalSigning, exchange.WaitOwners), stored)
+	if got := h.woken(t); len(got) != 0 {
+		t.Errorf("before a number is used up %v are woken", got)
+	}
+	h.carriedOutByOthers(t, stored)
+	if got, want := h.woken(t), flows(lower, p); !slices.Equal(got, want) {
+		t.Errorf("%v are woken, want %v; %s has a later number", got, want, later.ID)
+	}
+	if _, err := h.chain.VoidPayload(ctx, y.ID, "number taken"); err != nil { // the lower one has been woken for that number
+		t.Fatal(err)
+	}
+	if got := h.woken(t); len(got) != 0 {
+		t.Errorf("woken again: %v", got)
+	}
+	if _, err := h.chain.SupersedeProposal(ctx, later.ID, "0xelse", "number taken"); err != nil { // by a transaction that has no proposal
+		t.Fatal(err)
+	}
+	if got, want := h.woken(t), flows(lower); !slices.Equal(got, want) {
+		t.Errorf("%v are woken by another tool's transaction, want %v", got, want)
+	}
+	if _, err := h.chain.SupersedeProposal(ctx, lower.ID, "0xelse", "number taken"); err != nil || first.Sequence >= y.Sequence {
+		t.Error(first.Sequence, y.Sequence, err)
+	}
+	if got := h.woken(t); len(got) != 0 {
+		t.Errorf("what has ended is woken: %v", got)
+	}
+	h.every(t, "wakes a flow for nothing", `INSERT INTO deposit_wakeups (id, network, version, created_at) VALUES (gen_random_uuid(), 'ethereum', 1, now())`)
 }

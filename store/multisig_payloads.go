@@ -208,9 +208,25 @@ func (w *proposalWork) lifeIsRead(ctx context.Context, y exchange.MultisigPayloa
 	return err
 }
 
-// void ends a payload.
+// The flows of other proposals that a used number of a Safe makes impossible, and which see that only when they look at the chain.
+const wakeOvertaken = `
+INSERT INTO deposit_wakeups (id, network, proposal_id, version, created_at)
+SELECT gen_random_uuid(), y.network, y.proposal_id, $3, $4 FROM multisig_payloads y
+WHERE y.wallet_id = $1 AND y.proposal_id <> $2 AND y.status = 'open' AND y.sequence <= $3 ON CONFLICT DO NOTHING`
+
+// ends stores what became of a payload. One of a Safe ends only when its number is used up, so that no other payload with that number or a lower
+// one can be executed either: their flows are woken.
+func (w *proposalWork) ends(ctx context.Context, y exchange.MultisigPayload, as exchange.PayloadStatus, evidence string) error {
+	err := w.One(ctx, endPayload, y.ID, as, evidence, w.now)
+	if err == nil && y.Network == exchange.Ethereum {
+		_, err = w.Exec(ctx, wakeOvertaken, y.WalletID, y.ProposalID, int64(y.Sequence), w.now) //nolint:gosec // G115: numbers of Safes are far from the limit
+	}
+	return err
+}
+
+// void ends a payload that can never be executed.
 func (w *proposalWork) void(ctx context.Context, y exchange.MultisigPayload, evidence string) error {
-	if err := w.One(ctx, endPayload, y.ID, exchange.PayloadVoid, clip(evidence, 500), w.now); err != nil {
+	if err := w.ends(ctx, y, exchange.PayloadVoid, clip(evidence, 500)); err != nil {
 		return err
 	}
 	return w.report(ctx, "void", map[string]any{"payload_id": y.ID, "network": w.p.Network, "joint_id": y.JointID, "evidence": clip(evidence, 500)})

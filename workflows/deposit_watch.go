@@ -153,7 +153,7 @@ func (f *depositWatch) show(ctx workflow.Context, status string, reason Reason, 
 	}
 }
 
-// wake signals the flows that wait for deposits. A flow that has ended needs no signal.
+// wake signals the flows that wait for deposits, or for what else the blocks show. A flow that has ended needs no signal.
 func (f *depositWatch) wake(ctx workflow.Context, due []exchange.DepositWakeup) {
 	if len(due) == 0 {
 		return
@@ -161,12 +161,16 @@ func (f *depositWatch) wake(ctx workflow.Context, due []exchange.DepositWakeup) 
 	sent := make([]workflow.Future, len(due))
 	woken := activities.WokenInput{}
 	for i, w := range due {
-		sent[i] = workflow.SignalExternalWorkflow(ctx, w.WorkflowID, "", SignalDeposit, DepositRef{DepositID: w.DepositID})
+		if w.DepositID == uuid.Nil {
+			sent[i] = workflow.SignalExternalWorkflow(ctx, w.WorkflowID, "", SignalResume, nil)
+		} else {
+			sent[i] = workflow.SignalExternalWorkflow(ctx, w.WorkflowID, "", SignalDeposit, DepositRef{DepositID: w.DepositID})
+		}
 		woken.IDs = append(woken.IDs, w.ID)
 	}
 	for i, w := range due {
 		if err := sent[i].Get(ctx, nil); err != nil {
-			workflow.GetLogger(ctx).Warn("a flow could not be notified of a deposit", "flow", w.WorkflowID, "deposit", w.DepositID, "error", err)
+			workflow.GetLogger(ctx).Warn("a flow could not be notified", "flow", w.WorkflowID, "deposit", w.DepositID, "error", err)
 		}
 	}
 	if err := do(ctx, database, "Record which flows were notified", waits.RecordWoken, woken); err != nil {

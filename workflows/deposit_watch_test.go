@@ -182,12 +182,12 @@ func TestDepositWatchShowsQuarantine(t *testing.T) {
 	shown.were(t, workflows.DepositWatchID(exchange.Tron), workflows.ReasonDepositQuarantine)
 }
 
-// A waiting flow receives the row's id and nothing else; a flow that has ended causes no error.
+// A waiting flow receives the row's id and nothing else; one that waits for no deposit looks again. A flow that has ended causes no error.
 func TestDepositWatchWakes(t *testing.T) {
 	t.Parallel()
 	env, s, _ := newShore()
 	deposit := uuid.New()
-	s.due = []exchange.DepositWakeup{{ID: id(1), WorkflowID: "waiter", DepositID: deposit}, {ID: id(2), WorkflowID: "gone", DepositID: deposit}}
+	s.due = []exchange.DepositWakeup{{ID: id(1), WorkflowID: "waiter", DepositID: deposit}, {ID: id(2), WorkflowID: "gone", DepositID: deposit}, {ID: id(3), WorkflowID: "proposal"}}
 	got := map[string]workflows.DepositRef{}
 	for flow, answer := range map[string]error{"waiter": nil, "gone": errors.New("there is no such flow")} {
 		ref := workflows.DepositRef{DepositID: deposit}
@@ -200,6 +200,12 @@ func TestDepositWatchWakes(t *testing.T) {
 				return answer
 			})
 	}
+	looks := 0
+	env.OnSignalExternalWorkflow("default-test-namespace", "proposal", "", workflows.SignalResume, nil).
+		Return(func(_, _, _, _ string, _ any) error {
+			looks++
+			return nil
+		})
 	env.ExecuteWorkflow(workflows.DepositWatch, watchTron)
 	if !workflow.IsContinueAsNewError(env.GetWorkflowError()) {
 		t.Fatalf("it ended with %v", env.GetWorkflowError())
@@ -207,7 +213,10 @@ func TestDepositWatchWakes(t *testing.T) {
 	if len(got) != 2 || got["waiter"].DepositID != deposit {
 		t.Errorf("the flows got %+v", got)
 	}
-	if len(s.woken) != 2 {
+	if looks != 1 {
+		t.Errorf("what waits for no deposit was notified %d times", looks)
+	}
+	if len(s.woken) != 3 {
 		t.Errorf("%v were recorded as notified", s.woken)
 	}
 }

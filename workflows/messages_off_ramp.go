@@ -20,7 +20,7 @@ const (
 // is in the row.
 const SignalRefundAddress = "refund-address"
 
-// SignalResume makes a flow look again whether the child that it waits for runs. It has no argument.
+// SignalResume makes a flow look again at what it waits for: whether its child runs, or what the chain says by now. It has no argument.
 const SignalResume = "resume"
 
 // SignalFloat notifies a flow that there may be more payout float now. It has no argument.

@@ -34,6 +34,7 @@ type proposal struct {
 	ending     time.Time // since when it is to end; zero when it is not
 	nonceReady time.Time // since when the nonce account is as it has to be, and the nodes are asked whether they show it; zero before
 	seen       int64     // the row's version that the next step was chosen by
+	asked      bool      // a signal came to look again, and no wait has ended for it yet
 }
 
 // Pauses of proposals.
@@ -116,9 +117,9 @@ func (f *proposal) advance(ctx workflow.Context) {
 	}
 }
 
-// lookAgain reads the row after a signal to do so.
+// lookAgain reads the row after a signal to do so. The wait ends, so that the flow looks at the chain too.
 func (f *proposal) lookAgain(ctx workflow.Context) {
-	f.resumed = false
+	f.resumed, f.asked = false, true
 	f.learn(ctx, mustStep(ctx, &f.flow, database, "Look at the proposal", proposals.ReadProposal, f.named()))
 }
 
@@ -131,7 +132,13 @@ func (f *proposal) wait(ctx workflow.Context, pause time.Duration, summary strin
 	if f.row.Ending == "" && left > 0 {
 		pause = min(pause, left)
 	}
-	waiting(f.until).pause(ctx, pause, summary, f.changed)
+	f.pause(ctx, pause, summary, f.changed)
+}
+
+// pause waits for a time, until ready, or until a signal asks for another look. A row that changed comes before that look.
+func (f *proposal) pause(ctx workflow.Context, d time.Duration, summary string, ready func() bool) {
+	waiting(f.until).pause(ctx, d, summary, func() bool { return f.asked || ready() })
+	f.asked = f.asked && f.changed()
 }
 
 // awaitOfficers waits for decisions. A recipient who rests is asked about again.
@@ -383,7 +390,7 @@ func (f *proposal) attention(ctx workflow.Context, r Reason, cause error) (decis
 	f.commands.only = []string{activities.VerbRetry}
 	f.commands.park(ctx, r, cause)
 	pause := slower(ctx, proposalPause, f.troubled)
-	waiting(f.until).pause(ctx, pause, "Wait for an operator before the next try", func() bool { return f.commands.hasDecision() || f.changed() })
+	f.pause(ctx, pause, "Wait for an operator before the next try", func() bool { return f.commands.hasDecision() || f.changed() })
 	if f.commands.hasDecision() {
 		return f.commands.take(), true
 	}

@@ -230,6 +230,52 @@ func TestPeopleActDuringAStep(t *testing.T) {
 	}
 }
 
+// A signal to look again has the flow ask the chain at once, whatever it waits for, and once.
+func TestASignalLooksAtTheChain(t *testing.T) {
+	t.Parallel()
+	const woken = 10*time.Hour + 7*time.Minute
+	for name, c := range map[string]struct {
+		people func(*proposalHarness)
+		parked []workflows.Reason
+	}{
+		"it waits for owners": {func(w *proposalHarness) { w.agreed() }, nil},
+		"it is to end": {func(w *proposalHarness) {
+			w.agreed()
+			w.at(2*time.Hour, w.cancels)
+		}, nil},
+		"the chain did not answer": {func(w *proposalHarness) {
+			w.agreed()
+			w.at(2*time.Hour, w.cancels)
+			w.at(3*time.Hour, func() { w.net.fails = chain.Errorf(chain.ReasonForeign, "its history is gone") })
+			w.at(woken, func() { w.net.fails = nil })
+		}, []workflows.Reason{workflows.ReasonProposalOutcome}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, looks := newProposal(t), 0
+			c.people(w)
+			w.at(woken, func() {
+				looks = len(w.net.looks)
+				w.env.SignalWorkflow(workflows.SignalResume, nil)
+			})
+			w.at(woken+time.Minute, func() {
+				if n := len(w.net.looks) - looks; n != 1 {
+					t.Errorf("within a minute the chain was asked %d times", n)
+				}
+				w.watchReads()
+				w.net.expired = true
+				w.cancels()
+				w.env.SignalWorkflow(workflows.SignalResume, nil)
+			})
+			w.play(t, exchange.ProposalCancelled, exchange.DetailBySender, c.parked...)
+			if took := w.env.Now().Sub(w.start); took > woken+2*time.Minute {
+				t.Errorf("its end was seen after %s", took)
+			}
+			w.took(t, 1_500)
+		})
+	}
+}
+
 // While a proposal lives the chain is looked at every half an hour at least: another tool may execute it. One that is to end is looked at less and
 // less often, for months.
 func TestLooksAtTheChain(t *testing.T) {

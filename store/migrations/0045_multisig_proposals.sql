@@ -143,6 +143,12 @@ CREATE CONSTRAINT TRIGGER holds_of_proposals AFTER UPDATE ON holds DEFERRABLE IN
 CREATE CONSTRAINT TRIGGER chain_payments_proposal_facts AFTER UPDATE ON chain_payments DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.purpose = 'proposal' AND OLD.status <> NEW.status) EXECUTE FUNCTION check_proposal_facts();
 
+-- The watch over the chain also wakes the flows of proposals, of which a used number of their Safe has made the payload impossible. Their version
+-- is that number.
+ALTER TABLE deposit_wakeups ALTER COLUMN wait_id DROP NOT NULL, ALTER COLUMN deposit_id DROP NOT NULL, ADD COLUMN proposal_id uuid REFERENCES multisig_proposals (id);
+ALTER TABLE deposit_wakeups ADD CONSTRAINT deposit_wakeups_about CHECK (num_nonnulls(wait_id, deposit_id) = CASE WHEN proposal_id IS NULL THEN 2 ELSE 0 END);
+CREATE UNIQUE INDEX deposit_wakeups_proposal_key ON deposit_wakeups (proposal_id, version) WHERE proposal_id IS NOT NULL;
+
 -- How long a change of the owners rests between its last approval and what owners sign. The service never changes it.
 CREATE TABLE multisig_policy (
     one           boolean PRIMARY KEY DEFAULT true CHECK (one),
