@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,7 +128,44 @@ func (k *safeKit) outcome(t *testing.T, j chain.Joint, want chain.JointState) ch
 	return o
 }
 
-// drafts are a payment of a token, one of ether, a change of one owner, of all of them, and a cancellation.
+// carriesOut executes a joint transaction by the driver.
+func (k *safeKit) carriesOut(t *testing.T, j chain.Joint, signatures []chain.OwnerSignature) {
+	t.Helper()
+	payer := k.Payer(t)
+	x, err := k.client.PrepareExecution(t.Context(), j, signatures, chain.ExecutionDraft{Payer: payer.Address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := k.client.SignExecution(x, payer.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.broadcast(t, signed, chain.BroadcastAccepted)
+	k.Mine(t, 1)
+	k.Finalise(t)
+	k.outcome(t, j, chain.JointExecuted)
+}
+
+// shows checks that Safe's library shows just these owners, and the threshold.
+func (k *safeKit) shows(t *testing.T, want *chain.OwnersChange) {
+	t.Helper()
+	var is struct {
+		Owners    []string
+		Threshold uint32
+	}
+	k.ask(t, "read", nil, &is)
+	var owners []string
+	for _, o := range want.Owners {
+		owners = append(owners, o.Address)
+	}
+	slices.Sort(owners)
+	slices.Sort(is.Owners)
+	if is.Threshold != want.Threshold || !slices.Equal(is.Owners, owners) {
+		t.Errorf("Safe's library shows %+v, want %d of %v", is, want.Threshold, owners)
+	}
+}
+
+// drafts are a payment of a token, one of ether, changes of the owners and of the threshold, and a cancellation.
 func (k *safeKit) drafts(t *testing.T) map[string]func(*chain.JointDraft) {
 	t.Helper()
 	pays := func(amount money.Amount) func(*chain.JointDraft) {
@@ -138,7 +176,10 @@ func (k *safeKit) drafts(t *testing.T) map[string]func(*chain.JointDraft) {
 	}
 	return map[string]func(*chain.JointDraft){
 		"a token": pays(money.Must(money.USDT, "5")), "ether": pays(money.Must(money.ETH, "0.5")), "a cancellation": func(*chain.JointDraft) {},
-		"one owner": func(d *chain.JointDraft) { d.Owners = k.Change(append(k.owners[:2:2], k.NewAccount(t)), 2) },
+		"one owner":         func(d *chain.JointDraft) { d.Owners = k.Change(append(k.owners[:2:2], k.NewAccount(t)), 2) },
+		"an owner more":     func(d *chain.JointDraft) { d.Owners = k.Change(append(k.owners[:3:3], k.NewAccount(t)), 3) },
+		"an owner less":     func(d *chain.JointDraft) { d.Owners = k.Change(k.owners[1:], 1) },
+		"another threshold": func(d *chain.JointDraft) { d.Owners = k.Change(k.owners, 3) },
 		"all owners": func(d *chain.JointDraft) {
 			d.Owners = k.Change([]chaintest.Account{k.NewAccount(t), k.NewAccount(t)}, 1)
 		},
@@ -186,59 +227,129 @@ func TestConformanceEthereumSafeKitSigns(t *testing.T) {
 				}
 			}
 		}
-		payer := k.Payer(t)
-		x, err := k.client.PrepareExecution(t.Context(), j, signatures, chain.ExecutionDraft{Payer: payer.Address})
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		signed, err := k.client.SignExecution(x, payer.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		k.broadcast(t, signed, chain.BroadcastAccepted)
-		k.Mine(t, 1)
-		k.Finalise(t)
-		k.outcome(t, j, chain.JointExecuted)
+		k.carriesOut(t, j, signatures)
 		if d.Owners != nil {
+			k.shows(t, d.Owners)
 			k.account = k.NewMultisig(t, k.owners, 2) // the owners of the next draft
 		}
 	}
 }
 
-// TestConformanceEthereumSafeKitExecutes has Safe's library execute what this driver prepared and its owners signed.
+// TestConformanceEthereumSafeKitExecutes has Safe's library, and ethers, execute what this driver prepared and its owners signed.
 func TestConformanceEthereumSafeKitExecutes(t *testing.T) {
 	t.Parallel()
+	for _, by := range []string{"protocol-kit", "ethers"} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			k := startSafeKit(t)
+			for what, edit := range k.drafts(t) {
+				d := k.draft(t)
+				edit(&d)
+				k.executedBy(t, by, what, k.prepare(t, d))
+			}
+		})
+	}
+}
+
+// executedBy has a tool execute a joint transaction that two owners sign.
+func (k *safeKit) executedBy(t *testing.T, by, what string, j chain.Joint) {
+	t.Helper()
+	_, call := content(t, j)
+	signatures := map[string]string{}
+	for _, o := range k.owners[1:] {
+		raw, err := o.Key.Sign(j.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := k.client.Signature(j, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signatures[one.Owner] = hexutil.Encode(one.Signature)
+	}
+	var executed struct{ Hash string }
+	k.ask(t, "execute", map[string]any{"by": by, "key": secretOf(k.Payer(t)), "nonce": j.Sequence, "transaction": call, "signatures": signatures}, &executed)
+	k.Mine(t, 1)
+	k.outcome(t, j, chain.JointIncluded)
+	k.Finalise(t)
+	if o := k.outcome(t, j, chain.JointExecuted); o.TxID != executed.Hash {
+		t.Errorf("%s: executed by %s, the outcome says %s", what, executed.Hash, o.TxID)
+	}
+	if j.Owners != nil {
+		k.shows(t, j.Owners)
+		k.account = k.NewMultisig(t, k.owners, 2) // the owners of the next draft
+	}
+}
+
+// libraryChange is a change of the owners as Safe's library makes it, by its own methods; nil owners are its rejection of what has the next number.
+type libraryChange struct {
+	steps  [][]any
+	owners *chain.OwnersChange
+}
+
+func (k *safeKit) libraryChanges(t *testing.T) map[string]libraryChange {
+	t.Helper()
+	type fields map[string]any
+	first, second, third, next := k.owners[0], k.owners[1], k.owners[2], k.NewAccount(t)
+	swap := []any{"createSwapOwnerTx", fields{"oldOwnerAddress": second.Address, "newOwnerAddress": next.Address}}
+	threshold := []any{"createChangeThresholdTx", 3}
+	swapped := []chaintest.Account{first, next, third}
+	return map[string]libraryChange{
+		"an owner comes": {
+			[][]any{{"createAddOwnerTx", fields{"ownerAddress": next.Address, "threshold": 3}}}, k.Change([]chaintest.Account{first, second, third, next}, 3),
+		},
+		"an owner goes": {
+			[][]any{{"createRemoveOwnerTx", fields{"ownerAddress": second.Address, "threshold": 1}}}, k.Change([]chaintest.Account{first, third}, 1),
+		},
+		"an owner is replaced":    {[][]any{swap}, k.Change(swapped, 2)},
+		"the threshold is higher": {[][]any{threshold}, k.Change(k.owners, 3)},
+		"both in one batch":       {[][]any{swap, threshold}, k.Change(swapped, 3)},
+		"a rejection":             {[][]any{{"createRejectionTransaction", 0}}, nil},
+	}
+}
+
+// TestConformanceEthereumSafeKitChanges compares what Safe's library prepares by its own methods with what this driver does: changes of the owners and
+// a rejection. An owner signs the library's with the library, another one with a key of ours, and the driver executes it. What else had the number is
+// superseded.
+func TestConformanceEthereumSafeKitChanges(t *testing.T) {
+	t.Parallel()
 	k := startSafeKit(t)
-	for what, edit := range k.drafts(t) {
-		d := k.draft(t)
-		edit(&d)
+	for what, c := range k.libraryChanges(t) {
+		d, paid := k.draft(t), k.draft(t)
+		k.drafts(t)["a token"](&paid)
+		payment := k.prepare(t, paid)
+		var theirs struct {
+			Hash, Signature string
+			Nonce           uint64
+			Call            struct {
+				To, Value, Data string
+				Operation       int
+			}
+		}
+		k.ask(t, "prepare", map[string]any{"key": secretOf(k.owners[0]), "steps": c.steps}, &theirs)
+		d.Owners = c.owners
 		j := k.prepare(t, d)
-		_, call := content(t, j)
-		signatures := map[string]string{}
-		for _, o := range k.owners[1:] {
-			raw, err := o.Key.Sign(j.Digest)
-			if err != nil {
-				t.Fatal(err)
-			}
-			one, err := k.client.Signature(j, raw)
-			if err != nil {
-				t.Fatal(err)
-			}
-			signatures[one.Owner] = hexutil.Encode(one.Signature)
+		_, ours := content(t, j)
+		call := map[string]any{"to": theirs.Call.To, "value": theirs.Call.Value, "data": theirs.Call.Data, "operation": theirs.Call.Operation}
+		if theirs.Hash != j.ID || theirs.Nonce != j.Sequence || !maps.Equal(call, ours) {
+			t.Fatalf("%s: Safe's library prepares %+v, the driver %s: %v", what, theirs, j.ID, ours)
 		}
-		var executed struct{ Hash string }
-		k.ask(t, "execute", map[string]any{"key": secretOf(k.Payer(t)), "nonce": j.Sequence, "transaction": call, "signatures": signatures}, &executed)
-		k.Mine(t, 1)
-		k.outcome(t, j, chain.JointIncluded)
-		k.Finalise(t)
-		if o := k.outcome(t, j, chain.JointExecuted); o.TxID != executed.Hash {
-			t.Errorf("%s: executed by %s, the outcome says %s", what, executed.Hash, o.TxID)
+		raw, err := k.owners[2].Key.Sign(common.FromHex(theirs.Hash))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if d.Owners != nil {
-			q, err := k.client.Quorum(t.Context(), k.account)
-			if err != nil || q.Threshold != d.Owners.Threshold || len(q.Owners) != len(d.Owners.Owners) {
-				t.Errorf("%s: the quorum is %+v, %v", what, q, err)
+		var signatures []chain.OwnerSignature
+		for i, text := range [][]byte{common.FromHex(theirs.Signature), raw} {
+			one, err := k.client.Signature(j, text)
+			if err != nil || one.Owner != k.owners[2*i].Address {
+				t.Fatalf("%s: the signature of %s is that of %+v, %v", what, k.owners[2*i].Address, one, err)
 			}
+			signatures = append(signatures, one)
+		}
+		k.carriesOut(t, j, signatures)
+		k.outcome(t, payment, chain.JointSuperseded)
+		if c.owners != nil {
+			k.shows(t, c.owners)
 			k.account = k.NewMultisig(t, k.owners, 2)
 		}
 	}

@@ -3,7 +3,7 @@
 const { join } = require('node:path')
 const [modules, text] = process.argv.slice(2)
 const { default: Safe, EthSafeSignature } = require(join(modules, '@safe-global/protocol-kit'))
-const { Wallet } = require(join(modules, 'ethers'))
+const { Contract, JsonRpcProvider, Wallet } = require(join(modules, 'ethers'))
 const request = JSON.parse(text)
 
 const kit = (signer) =>
@@ -36,14 +36,37 @@ const commands = {
     signatures.ethers = await new Wallet(request.key).signTypedData(request.typed.domain, types, request.typed.message)
     return { hash: await safe.getTransactionHash(tx), signatures }
   },
-  // A stranger carries out what the owners signed.
+  // The library's own changes of the owners, or its rejection of what has a number. Several steps are one batch. One owner signs it.
+  async prepare() {
+    const safe = await kit(request.key)
+    const made = []
+    for (const [method, ...given] of request.steps) made.push(await safe[method](...given))
+    const calls = made.map(({ data: { to, value, data } }) => ({ to, value, data }))
+    const tx = calls.length > 1 ? await safe.createTransaction({ transactions: calls }) : made[0]
+    const signed = await safe.signTransaction(tx, 'eth_signTypedData_v4')
+    const { to, value, data, operation, nonce } = tx.data
+    return {
+      hash: await safe.getTransactionHash(tx), call: { to, value, data, operation }, nonce,
+      signature: [...signed.signatures.values()].pop().data,
+    }
+  },
+  // A stranger carries out what the owners signed, with the library or with ethers.
   async execute() {
     const safe = await kit(request.key)
     const tx = await transaction(safe)
     for (const [owner, signature] of Object.entries(request.signatures)) {
       tx.addSignature(new EthSafeSignature(owner, signature))
     }
-    return { hash: (await safe.executeTransaction(tx)).hash }
+    if (request.by !== 'ethers') return { hash: (await safe.executeTransaction(tx)).hash }
+    const sender = new Wallet(request.key, new JsonRpcProvider(request.rpc))
+    const contract = new Contract(request.safe, [
+      'function execTransaction(address, uint256, bytes, uint8, uint256, uint256, uint256, address, address, bytes) payable returns (bool)',
+    ], sender)
+    const { to, value, data, operation, safeTxGas, baseGas, gasPrice, gasToken, refundReceiver } = tx.data
+    const sent = await contract.execTransaction(
+      to, value, data, operation, safeTxGas, baseGas, gasPrice, gasToken, refundReceiver, tx.encodedSignatures(),
+    )
+    return { hash: sent.hash }
   },
   async deploy() {
     const safe = await kit(request.key)
