@@ -184,21 +184,7 @@ func TestTronAccountIsGivenToOwnersWhoCanHaveIt(t *testing.T) {
 	if os.Getenv("KIVUKO_TRONWEB") == "" {
 		return // tronweb is run by `make conformance`, which fetches it
 	}
-	var read struct {
-		Owner struct {
-			Threshold int `json:"threshold"`
-			Keys      []struct {
-				Address string `json:"address"`
-				Weight  int    `json:"weight"`
-			} `json:"keys"`
-		} `json:"owner"`
-		Actives []struct {
-			ID         int    `json:"id"`
-			Threshold  int    `json:"threshold"`
-			Operations string `json:"operations"`
-		} `json:"actives"`
-		Witness bool `json:"witness"`
-	}
+	var read tronwebPermissions
 	h.tronweb(t, "permissions", map[string]any{"account": b.in.Account.Address}, &read)
 	if read.Owner.Threshold != 2 || len(read.Owner.Keys) != 2 || len(read.Actives) != 1 || read.Actives[0].ID != 2 || read.Actives[0].Threshold != 2 || read.Witness ||
 		read.Actives[0].Operations != "0200008000000000000000000000000000000000000000000000000000000000" {

@@ -563,6 +563,14 @@ func (c *tronCommittee) imported(t *testing.T, raw *core.TransactionRaw) chain.J
 	if err := raw.GetContract()[0].GetParameter().UnmarshalTo(m); err != nil {
 		t.Fatal(err)
 	}
+	return c.taken(t, raw, chain.JointDraft{Account: c.account, Quorum: c.quorum(t), Transfer: &chain.Transfer{
+		From: c.account, To: node.Address(m.GetToAddress()).String(), Amount: money.FromUnits(money.TRX, big.NewInt(m.GetAmount())),
+	}})
+}
+
+// taken is what another tool built, as the joint transaction of a draft.
+func (c *tronCommittee) taken(t *testing.T, raw *core.TransactionRaw, d chain.JointDraft) chain.Joint {
+	t.Helper()
 	id := node.TransactionID(&core.Transaction{RawData: raw})
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(raw)
 	if err != nil {
@@ -573,10 +581,7 @@ func (c *tronCommittee) imported(t *testing.T, raw *core.TransactionRaw) chain.J
 		t.Fatal(err)
 	}
 	j := chain.Joint{
-		JointDraft: chain.JointDraft{Account: c.account, Quorum: c.quorum(t), Transfer: &chain.Transfer{
-			From: c.account, To: node.Address(m.GetToAddress()).String(), Amount: money.FromUnits(money.TRX, big.NewInt(m.GetAmount())),
-		}},
-		Digest: id[:], Body: body, ID: id.String(), ExpiresAt: time.UnixMilli(raw.GetExpiration()).UTC(),
+		JointDraft: d, Digest: id[:], Body: body, ID: id.String(), ExpiresAt: time.UnixMilli(raw.GetExpiration()).UTC(),
 		RefBlock: hex.EncodeToString(append(bytes.Clone(raw.GetRefBlockBytes()), raw.GetRefBlockHash()...)), Block: h.Final,
 	}
 	if err := c.client.CheckJoint(j); err != nil {
@@ -617,43 +622,16 @@ func TestTronMultisigWithTronweb(t *testing.T) {
 		t.Skip("tronweb is run by `make conformance`, which fetches it")
 	}
 	c := newTronCommittee(t)
-	type signed struct {
-		ID         string   `json:"id"`
-		Raw        string   `json:"raw"`
-		Signatures []string `json:"signatures"`
-	}
 	// One owner signs with tronweb, one with us; we execute.
 	j := c.propose(t, money.Must(money.USDT, "5"))
-	var theirs signed
-	c.tronweb(t, "sign", map[string]any{
-		"type": "TriggerSmartContract", "raw": hex.EncodeToString(j.Body), "keys": []string{hexKey(c.people[0])}, "permission": 2,
-	}, &theirs)
-	raw, err := hex.DecodeString(theirs.Signatures[0])
-	if err != nil || theirs.ID != j.ID {
-		t.Fatalf("%+v, %v", theirs, err)
-	}
-	one, err := c.client.Signature(j, raw)
-	if err != nil || one.Owner != c.people[0].Address {
-		t.Fatalf("%+v, %v", one, err)
-	}
-	c.execute(t, j, append(c.sign(t, j, c.people[2]), one))
+	c.execute(t, j, append(c.sign(t, j, c.people[2]), c.byTronweb(t, j, "TriggerSmartContract", 2, c.people[0])...))
 
 	// Our owners sign; tronweb sends.
 	j = c.propose(t, money.Must(money.TRX, "5"))
-	var ours []string
-	for _, s := range c.sign(t, j, c.people[:2]...) {
-		ours = append(ours, hex.EncodeToString(s.Signature))
-	}
-	var sent struct{ Result bool }
-	c.tronweb(t, "send", map[string]any{"type": "TransferContract", "raw": hex.EncodeToString(j.Body), "signatures": ours}, &sent)
-	if !sent.Result {
-		t.Fatal("tronweb could not send it")
-	}
-	c.Mine(t, 1)
-	c.ends(t, j)
+	c.sentByTronweb(t, j, "TransferContract", c.sign(t, j, c.people[:2]...))
 
 	// tronweb builds; our owners sign, and we execute.
-	var built signed
+	var built tronwebSigned
 	c.tronweb(t, "build", map[string]any{"from": c.account, "to": c.NewAccount(t).Address, "amount": 5_000_000, "permission": 2}, &built)
 	body, err := hex.DecodeString(built.Raw)
 	if err != nil {
@@ -670,34 +648,12 @@ func TestTronMultisigWithTronweb(t *testing.T) {
 // changesLikeTronweb compares a change of owners with tronweb's, but for the envelope.
 func (c *tronCommittee) changesLikeTronweb(t *testing.T) {
 	t.Helper()
-	j, err := c.client.PrepareJoint(t.Context(), chain.JointDraft{
-		Account: c.account, Quorum: c.quorum(t), Owners: &chain.OwnersChange{
-			Owners: weighted(c.people, 2, 1, 1), Threshold: 2, Control: &chain.OwnersChange{Owners: weighted(c.people), Threshold: 3},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
+	change := &chain.OwnersChange{Owners: weighted(c.people, 2, 1, 1), Threshold: 2, Control: &chain.OwnersChange{Owners: weighted(c.people), Threshold: 3}}
+	contract := func(j chain.Joint) *core.Transaction_Contract {
+		return transactionOf(t, j.Body).GetRawData().GetContract()[0]
 	}
-	keys := func(weights ...int) (all []map[string]any) {
-		for i, p := range c.people {
-			all = append(all, map[string]any{"address": tronAddress(t, p.Address).Hex(), "weight": weights[i]})
-		}
-		return all
-	}
-	var theirs struct{ Raw string }
-	c.tronweb(t, "update", map[string]any{
-		"from":  c.account,
-		"owner": map[string]any{"type": 0, "id": 0, "permission_name": "owner", "threshold": 3, "keys": keys(1, 1, 1)},
-		"actives": []any{map[string]any{
-			"type": 2, "id": 2, "permission_name": "payments", "threshold": 2, "keys": keys(2, 1, 1), "operations": hex.EncodeToString(paymentOperations),
-		}},
-	}, &theirs)
-	body, err := hex.DecodeString(theirs.Raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := transactionOf(t, body).GetRawData().GetContract()[0]
-	if got := transactionOf(t, j.Body).GetRawData().GetContract()[0]; !bytes.Equal(got.GetParameter().GetValue(), want.GetParameter().GetValue()) {
+	got, want := contract(c.prepareOwners(t, change)), contract(c.builtByTronweb(t, change))
+	if !bytes.Equal(got.GetParameter().GetValue(), want.GetParameter().GetValue()) {
 		t.Errorf("our change is\n%v\ntronweb's\n%v", got, want)
 	}
 }
