@@ -108,7 +108,8 @@ type OTCSettlement struct {
 	TransferID uuid.UUID `json:"transfer_id,omitzero"`
 	IntentID   uuid.UUID `json:"intent_id,omitzero"` // that asks for the transfer
 	Opened     bool      `json:"opened,omitempty"`
-	Short      bool      `json:"short,omitempty"` // the treasury's wallet has too little
+	Short      bool      `json:"short,omitempty"`  // the treasury's wallet has too little
+	Source     string    `json:"source,omitempty"` // where more can be brought from, in words
 }
 
 // FollowTransfer brings a deposit that is being settled in crypto to where its transfer is.
@@ -117,7 +118,7 @@ func (a *OTC) FollowTransfer(ctx context.Context, in OTCInput) (OTCSettlement, e
 	if err != nil {
 		return OTCSettlement{}, Failure(ctx, err)
 	}
-	return OTCSettlement{OTCState: otcState(d), TransferID: t.ID, IntentID: t.IntentID, Opened: t.Opened, Short: t.Short}, nil
+	return OTCSettlement{OTCState: otcState(d), TransferID: t.ID, IntentID: t.IntentID, Opened: t.Opened, Short: t.Short, Source: t.Source}, nil
 }
 
 // RefusedTransferInput names a deposit whose transfer was refused.

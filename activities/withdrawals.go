@@ -233,7 +233,8 @@ type WithdrawalTransfer struct {
 	TransferID uuid.UUID `json:"transfer_id,omitzero"`
 	IntentID   uuid.UUID `json:"intent_id,omitzero"` // that asks for the transfer
 	Opened     bool      `json:"opened,omitempty"`
-	Short      bool      `json:"short,omitempty"` // the treasury's wallet has too little
+	Short      bool      `json:"short,omitempty"`  // the treasury's wallet has too little
+	Source     string    `json:"source,omitempty"` // where more can be brought from, in words
 }
 
 // FollowWithdrawalTransfer brings a withdrawal of bought crypto to where its transfer is.
@@ -242,7 +243,7 @@ func (a *Withdrawals) FollowWithdrawalTransfer(ctx context.Context, in Withdrawa
 	if err != nil {
 		return WithdrawalTransfer{}, Failure(ctx, err)
 	}
-	return WithdrawalTransfer{WithdrawalState: withdrawalState(w), TransferID: t.ID, IntentID: t.IntentID, Opened: t.Opened, Short: t.Short}, nil
+	return WithdrawalTransfer{WithdrawalState: withdrawalState(w), TransferID: t.ID, IntentID: t.IntentID, Opened: t.Opened, Short: t.Short, Source: t.Source}, nil
 }
 
 // RefusedWithdrawalTransferInput names a withdrawal whose transfer was refused.

@@ -19,18 +19,27 @@ var swapMoves = []string{moveIn, moveOut}
 
 // wireSwapInventory is what the treasury wallet of a network has of an asset. Without marks, low and high are null.
 type wireSwapInventory struct {
-	Network       string     `json:"network"`
-	Asset         string     `json:"asset"`
-	WalletID      uuid.UUID  `json:"wallet_id"`
-	Address       string     `json:"address"`
-	Posted        string     `json:"posted"`
-	Held          string     `json:"held"`
-	Available     string     `json:"available"`
-	Low           *string    `json:"low"`
-	High          *string    `json:"high"`
-	LowSince      *timestamp `json:"low_since"`
-	MoveDirection *string    `json:"move_direction"`
-	MoveAmount    string     `json:"move_amount"`
+	Network       string                `json:"network"`
+	Asset         string                `json:"asset"`
+	WalletID      uuid.UUID             `json:"wallet_id"`
+	Address       string                `json:"address"`
+	Posted        string                `json:"posted"`
+	Held          string                `json:"held"`
+	Available     string                `json:"available"`
+	Low           *string               `json:"low"`
+	High          *string               `json:"high"`
+	LowSince      *timestamp            `json:"low_since"`
+	MoveDirection *string               `json:"move_direction"`
+	MoveAmount    string                `json:"move_amount"`
+	Sources       []wireInventorySource `json:"sources"`
+}
+
+// wireInventorySource is a wallet of several owners from which a payment to the destination can be proposed.
+type wireInventorySource struct {
+	WalletID    uuid.UUID `json:"wallet_id"`
+	Name        string    `json:"name"`
+	Available   string    `json:"available"`
+	Destination string    `json:"destination"`
 }
 
 func swapInventoryWire(i exchange.SwapInventory) wireSwapInventory {
@@ -49,6 +58,9 @@ func swapInventoryWire(i exchange.SwapInventory) wireSwapInventory {
 		w.MoveDirection, move = optText(moveOut), move.Neg()
 	}
 	w.MoveAmount = move.String()
+	w.Sources = each(i.Sources, func(s exchange.InventorySource) wireInventorySource {
+		return wireInventorySource{s.WalletID, s.Name, s.Available.String(), i.Address}
+	})
 	return w
 }
 

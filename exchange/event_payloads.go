@@ -207,7 +207,7 @@ var payloadOf = map[string]string{
 	"fee_sweep_rule": "id network asset threshold least is_active change_id version",
 	"swap": "id requested_by owner_id? wallet_id network from_asset from_amount to_asset to_amount rate fee pricing_profile_id? quote_id status status_detail reservation_id " +
 		"expires_at version",
-	"swap_marks":                "id network asset low high available~ version",
+	"swap_marks":                "id network asset low high available~ more_in~ version",
 	"multisig_proposal":         "id kind merchant_id? wallet_id network asset amount destination value policy_version supersedes? signable_at~ digest status status_detail ending tx_hash expires_at version",
 	"multisig_proposal.payload": "id payload_id network joint_id expires_at~",
 	"multisig_proposal.void":    "id payload_id network joint_id evidence",
@@ -347,6 +347,7 @@ var eventFields = map[string]EventField{
 	"is_open":              {Value: EventFlag, Means: "Whether banks settle on the day."},
 	"merchant_id":          {Value: EventID, Means: "The merchant."},
 	"method":               {Value: EventText, Means: "How money comes or leaves."},
+	"more_in":              {Value: EventText, Means: "A wallet of several owners from which more can be brought, in words."},
 	"name":                 {Value: EventText, Means: "The name."},
 	"retired":              {Value: EventFlag, Means: "Whether the version ends the profile."},
 	"pricing_profile_id":   {Value: EventID, Means: "The fee profile."},

@@ -223,7 +223,8 @@ type OTCTransfer struct {
 	ID       uuid.UUID
 	IntentID uuid.UUID
 	Opened   bool
-	Short    bool // it is not opened, and the treasury's wallet has too little
+	Short    bool   // it is not opened, and the treasury's wallet has too little
+	Source   string // where more can be brought from, in words, if it is short and there is more
 }
 
 // tookPart are the accounts of the four steps, and the one that agreed with the second; each is another one.

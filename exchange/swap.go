@@ -236,6 +236,7 @@ type SwapInventory struct {
 	Low       money.Amount // without an asset: no marks
 	High      money.Amount
 	LowSince  time.Time
+	Sources   []InventorySource // those with the most first
 }
 
 // Marked reports whether officers agreed on marks.

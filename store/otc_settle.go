@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -111,10 +110,6 @@ func (w *otcWork) end(ctx context.Context, to exchange.OTCStatus, detail string)
 	return w.move(ctx, to, detail)
 }
 
-const readTreasuryAvailable = `
-SELECT w.network, coalesce(a.posted - a.held, 0) AS available FROM wallets w LEFT JOIN ledger_accounts a ON a.kind = 'wallet_balance' AND a.owner_id = w.id AND a.asset = $2
-WHERE w.id = $1 AND w.owner_id IS NULL AND w.purpose = 'treasury'`
-
 // beginTransfer takes the transfer that the officer asks for beside the settlement: exactly what the deposit owes, from the treasury.
 func (w *otcWork) beginTransfer(ctx context.Context) error {
 	if w.d.ToWalletID == uuid.Nil {
@@ -199,15 +194,11 @@ func (w *otcWork) awaitTransfer(ctx context.Context, i exchange.Intent, out *exc
 	if err != nil {
 		return err
 	}
-	room, err := readOne[struct {
-		Network   exchange.Network
-		Available decimal.Decimal
-	}](ctx, w, "wallet", readTreasuryAvailable, r.WalletID, w.d.Asset)
-	if err != nil {
+	if out.Short, out.Source, err = w.short(ctx, r.WalletID, w.d.Crypto); err != nil {
 		return err
 	}
 	detail := exchange.WaitTransfer
-	if out.Short = room.Available.LessThan(w.d.Crypto.Decimal()); out.Short {
+	if out.Short {
 		detail = exchange.WaitInventory
 	}
 	if detail == w.d.Detail {

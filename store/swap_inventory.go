@@ -13,14 +13,14 @@ import (
 
 const listSwapInventory = `
 SELECT w.network, a.asset, w.id AS wallet_id, w.address, coalesce(l.posted, 0)||' '||a.asset AS posted, coalesce(l.held, 0)||' '||a.asset AS held,
-    coalesce(l.posted - l.held, 0)||' '||a.asset AS available, m.low||' '||a.asset AS low, m.high||' '||a.asset AS high, m.low_since
+    coalesce(l.posted - l.held, 0)||' '||a.asset AS available, m.low||' '||a.asset AS low, m.high||' '||a.asset AS high, m.low_since, NULL AS sources
 FROM wallets w CROSS JOIN (VALUES ('USDC'), ('USDT')) AS a (asset)
 LEFT JOIN ledger_accounts l ON l.code = 'wallet_balance:' || w.id || ':' || a.asset LEFT JOIN swap_marks m ON m.network = w.network AND m.asset = a.asset
 WHERE w.id IN (SELECT swap_treasury(n) FROM unnest(ARRAY['ethereum', 'solana', 'tron']) n) ORDER BY w.network, a.asset`
 
-// SwapInventory lists what the treasury wallet of each network has of both assets.
+// SwapInventory lists what the treasury wallet of each network has of both assets, and where more is.
 func (s *Store) SwapInventory(ctx context.Context) ([]exchange.SwapInventory, error) {
-	return readAll[exchange.SwapInventory](ctx, s.db, "inventory", listSwapInventory)
+	return inventory(ctx, s.db)
 }
 
 const marksColumns = `m.id, m.network, m.asset, m.low||' '||m.asset AS low, m.high||' '||m.asset AS high, m.low_since, m.change_id, m.updated_at, m.version`
@@ -118,7 +118,7 @@ func (s *Store) WatchSwapInventory(ctx context.Context) ([]exchange.SwapInventor
 	var low []exchange.SwapInventory
 	err := s.inTx(ctx, "inventory", func(t unitTx) error {
 		low = nil
-		all, err := readAll[exchange.SwapInventory](ctx, t, "inventory", listSwapInventory)
+		all, err := inventory(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -154,5 +154,8 @@ func (t unitTx) noteLow(ctx context.Context, i exchange.SwapInventory) error {
 	}
 	after := marksSnapshot(m)
 	after["available"] = i.Available.String()
+	if text := exchange.SourceText(i.Sources, i.Address); i.IsLow() && text != "" {
+		after["more_in"] = text
+	}
 	return t.record(ctx, auditEvent{by: flow, object: "swap_marks", id: m.ID, name: name, after: after})
 }

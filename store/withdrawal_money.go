@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 )
@@ -189,15 +188,11 @@ func (w *outWork) awaitTransfer(ctx context.Context, i exchange.Intent, out *exc
 	if err != nil {
 		return err
 	}
-	room, err := readOne[struct {
-		Network   exchange.Network
-		Available decimal.Decimal
-	}](ctx, w, "wallet", readTreasuryAvailable, r.WalletID, w.w.Payout.Asset())
-	if err != nil {
+	if out.Short, out.Source, err = w.short(ctx, r.WalletID, w.w.Payout); err != nil {
 		return err
 	}
 	detail := exchange.WaitTransfer
-	if out.Short = room.Available.LessThan(w.w.Payout.Decimal()); out.Short {
+	if out.Short {
 		detail = exchange.WaitInventory
 	}
 	return w.move(ctx, exchange.WithdrawalExecuting, detail)

@@ -31,6 +31,7 @@ type otcDeposit struct {
 	depositID uuid.UUID
 	row       activities.OpenedOTC
 	short     time.Time // since when the treasury's wallet has had too little; zero while it has enough
+	source    string    // where more can be brought from meanwhile, in words
 	paying    otcCollection
 }
 
@@ -122,7 +123,9 @@ const inventoryPause = time.Minute
 // opened.
 func (f *otcDeposit) settle(ctx workflow.Context) {
 	now := mustStep(ctx, &f.flow, database, "Look for the transfer", otc.FollowTransfer, f.named())
+	f.source = now.Source
 	f.learn(ctx, now.OTCState)
+	f.describe(ctx) // also where only the source is another one
 	f.short = since(ctx, f.short, now.Short)
 	switch {
 	case now.Status != exchange.OTCSettling:

@@ -116,15 +116,23 @@ func (f *otcDeposit) showState(ctx workflow.Context) {
 	if !f.row.Due.IsZero() {
 		show(ctx, AttrDeadline.ValueSet(f.row.Due))
 	}
-	f.commands.describe(ctx, otcCard(f.row))
+	f.describe(ctx)
 }
 
-// otcCard describes the state of a deposit.
-func otcCard(d activities.OpenedOTC) card {
+// describe describes the state of the deposit.
+func (f *otcDeposit) describe(ctx workflow.Context) {
+	if f.commands.reason == "" {
+		f.commands.describe(ctx, f.stateCard())
+	}
+}
+
+func (f *otcDeposit) stateCard() card {
+	d := f.row
 	c := card{title: "OTC deposit " + string(d.Status)}
 	c.add("Deposit", d.DepositID.String())
 	c.add("Merchant", d.MerchantID.String())
 	c.add("Waits for", d.Detail)
+	c.add("To bring more", f.source)
 	if !d.Due.IsZero() {
 		c.add("Until", moment(d.Due))
 	}

@@ -29,6 +29,7 @@ type withdrawal struct {
 	withdrawalID uuid.UUID
 	row          activities.OpenedWithdrawal
 	short        time.Time // since when the house has had too little; zero while it has enough
+	source       string    // where more crypto can be brought from meanwhile, in words
 	lacking      time.Time // since when another officer has been missing; zero while none is
 	banked       time.Time // since when an officer could pay at a bank
 }

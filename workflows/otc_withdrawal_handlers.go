@@ -152,7 +152,13 @@ func (f *withdrawal) showState(ctx workflow.Context) {
 	if !f.row.Due.IsZero() {
 		show(ctx, AttrDeadline.ValueSet(f.row.Due))
 	}
-	f.commands.describe(ctx, f.stateCard(f.row.Detail, f.row.Due))
+	f.describe(ctx)
+}
+
+func (f *withdrawal) describe(ctx workflow.Context) {
+	if f.commands.reason == "" {
+		f.commands.describe(ctx, f.stateCard(f.row.Detail, f.row.Due))
+	}
 }
 
 // payoutCard describes a withdrawal that is paid to a phone.
@@ -170,6 +176,7 @@ func (f *withdrawal) stateCard(waits string, until time.Time) card {
 			SignalApprove+" or "+SignalReject+` as {"token": "…"}`)
 	}
 	c.add("Waits for", waits)
+	c.add("To bring more", f.source)
 	if !until.IsZero() {
 		c.add("Until", moment(until))
 	}

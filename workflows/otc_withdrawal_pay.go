@@ -165,7 +165,9 @@ func (f *withdrawal) payByBank(ctx workflow.Context) {
 // opened. One that is refused at its opening never opens, and the withdrawal is executed anew.
 func (f *withdrawal) transfer(ctx workflow.Context) {
 	t := mustStep(ctx, &f.flow, database, "Look for the transfer", withdrawals.FollowWithdrawalTransfer, f.named())
+	f.source = t.Source
 	f.learn(ctx, t.WithdrawalState)
+	f.describe(ctx) // also where only the source is another one
 	f.short = since(ctx, f.short, t.Short)
 	switch {
 	case f.row.Status != exchange.WithdrawalExecuting && f.row.Status != exchange.WithdrawalConfirming:
