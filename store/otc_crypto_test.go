@@ -239,8 +239,12 @@ func TestTheTreasuryHasTooLittle(t *testing.T) {
 	o := v.proven(t, v.bought(t, "1300000"), "1300000", v.today())
 	o, a := v.settles(t, o, v.treasury)
 	o, s, err := v.s.FollowOTCTransfer(ctx, o.ID)
-	if err != nil || !s.Short || s.Opened || o.Detail != exchange.WaitInventory {
+	if err != nil || !s.Short || s.Opened || o.Detail != exchange.WaitInventory || s.Source != "" {
 		t.Fatalf("followed %+v, %+v, %v", o, s, err)
+	}
+	withReserve(t, v.s, "9001")
+	if _, s, err = v.s.FollowOTCTransfer(ctx, o.ID); err != nil || !s.Short || s.Source != `the wallet of several owners "Reserve" has 9001.000000 USDT available: propose a payment from it to `+v.coffer.Address {
+		t.Errorf("with a source it is %+v, %v", s, err)
 	}
 	if _, err := v.s.OpenTransfer(ctx, a); exchange.CodeOf(err) != exchange.CodeInsufficientFunds {
 		t.Errorf("opened: %v", err)

@@ -187,6 +187,28 @@ func TestShillingsAreWithdrawnAsCrypto(t *testing.T) {
 	wantLastMovements(t, c.s, w.MerchantID, "otc_withdrawal - 10.000000 0.00 1350.00")
 }
 
+// While the treasury has too little nothing is opened, and what is waited for says where more is.
+func TestWithdrawnCryptoWaitsForInventory(t *testing.T) {
+	t.Parallel()
+	c := newOutlet(t)
+	storetest.Inventory(t, c.s, c.coffer.ID, usdt("995"))
+	w, _, _ := c.buying(t, "1300")
+	w, out := c.follow(t, w)
+	c.is(t, w, exchange.WithdrawalExecuting, exchange.WaitInventory)
+	if !out.Short || out.Opened || out.Source != "" {
+		t.Errorf("without a source it is %+v", out)
+	}
+	withReserve(t, c.s, "20")
+	if _, out = c.follow(t, w); !out.Short || out.Source != `the wallet of several owners "Reserve" has 20.000000 USDT available: propose a payment from it to `+c.coffer.Address {
+		t.Errorf("with a source it is %+v", out)
+	}
+	storetest.Deposit(t, c.s, c.coffer.ID, usdt("20"))
+	if w, out = c.follow(t, w); out.Short || out.Source != "" {
+		t.Errorf("with enough it is %+v", out)
+	}
+	c.is(t, w, exchange.WithdrawalExecuting, exchange.WaitTransfer)
+}
+
 // carried brings a transfer to its end, without another officer.
 func (c *outlet) carried(t *testing.T, f exchange.Transfer) {
 	t.Helper()
