@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -716,7 +717,18 @@ func TestInventoryOfSwapsHasMarks(t *testing.T) {
 	if i := found("USDC"); i["move_direction"] != "out" || i["move_amount"] != "250.000000" {
 		t.Errorf("too much is %v", i)
 	}
-	if i := found("USDT"); i["low"] != nil || i["posted"] != "0.000000" {
+	if i := found("USDT"); i["low"] != nil || i["posted"] != "0.000000" || len(i["sources"].([]any)) != 0 {
 		t.Errorf("of the other asset there is %v", i)
+	}
+	w.env.watched(exchange.Tron)
+	a := storetest.MultisigWallet(t, w.store, exchange.MultisigRequest{
+		ID: newID(), Network: exchange.Tron, Asset: money.USDT, Name: "Reserve", Custody: exchange.MultisigSelf, Address: "account-" + newID().String(), Threshold: 2,
+		Owners: []exchange.MultisigOwner{{Address: "owner-" + newID().String()}, {Address: "owner-" + newID().String()}}, Policy: exchange.MultisigPolicy{Approvals: 1},
+	})
+	storetest.Deposit(t, w.store, a.ID, usdt("75"))
+	if all := found("USDT")["sources"].([]any); len(all) != 1 || !maps.Equal(all[0].(map[string]any), map[string]any{
+		"wallet_id": a.ID.String(), "name": "Reserve", "available": "75.000000", "destination": w.coffer.Address,
+	}) {
+		t.Errorf("it can be brought from %v", all)
 	}
 }

@@ -49,12 +49,18 @@ func TestPurchaseFromTheHouse(t *testing.T) {
 // allocateInventory has two officers set USDT of the treasury aside for sale.
 func (w *harness) allocateInventory(t *testing.T, n demo.Node, amount string) {
 	t.Helper()
+	w.inventoryMoves(t, n, amount, "in")
+}
+
+// inventoryMoves has two officers set USDT of the treasury aside for sale, or take it back.
+func (w *harness) inventoryMoves(t *testing.T, n demo.Node, amount, direction string) {
+	t.Helper()
 	coffer, err := w.store.HouseWallet(t.Context(), n.Network)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var waits testbed.Waits
-	in := map[string]any{"wallet_id": coffer.ID, "asset": "USDT", "amount": amount, "direction": "in", "note": "to sell"}
+	in := map[string]any{"wallet_id": coffer.ID, "asset": "USDT", "amount": amount, "direction": direction, "note": "to sell"}
 	if err := insist(t.Context(), w.admin(t), inventoryPath, uuid.NewString(), in, &waits); err != nil {
 		t.Fatal(err)
 	}
