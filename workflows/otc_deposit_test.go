@@ -2,16 +2,19 @@ package workflows_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
 	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
@@ -187,4 +190,47 @@ func TestLongOTCDepositGoesOn(t *testing.T) {
 		t.Fatalf("the flow ended with %v", w.env.GetWorkflowError())
 	}
 	w.wantAnswers(map[string]exchange.Code{"open": "", "claim": "", "other claim": exchange.CodeConflict})
+}
+
+// A settlement that waits for inventory says from where more can be brought, until the transfer is given up.
+func TestOTCDepositNamesASourceOfInventory(t *testing.T) {
+	w := newOTCHarness(t)
+	s := w.store.Store
+	storetest.Rate(t, s, store.RateEntry{Base: money.USDT, Bid: decimal.NewFromInt(129), Ask: decimal.NewFromInt(130), Life: exchange.MaxRateLife})
+	storetest.AgreeValuations(t, s)
+	w.ask.Asset, w.ask.Network, w.ask.Fiat = money.USDT, exchange.Tron, money.Must(money.KES, "1300")
+	coffer := storetest.TreasuryWallet(t, s, exchange.Tron)
+	if _, err := s.StartDeposits(t.Context(), exchange.Tron, exchange.ChainBlock{Number: 100, ID: "b-100"}); err != nil {
+		t.Fatal(err)
+	}
+	reserve := storetest.MultisigWallet(t, s, exchange.MultisigRequest{
+		ID: storetest.NewID(t), Network: exchange.Tron, Asset: money.USDT, Name: "Reserve", Custody: exchange.MultisigSelf, Address: "account-" + storetest.NewID(t).String(), Threshold: 2,
+		Owners: []exchange.MultisigOwner{{Address: "owner-" + storetest.NewID(t).String()}, {Address: "owner-" + storetest.NewID(t).String()}}, Policy: exchange.MultisigPolicy{Approvals: 1},
+	})
+	says := func(want bool) {
+		t.Helper()
+		details := detailsOf(t, w.env, workflows.OTCDepositID(w.ask.ID))
+		if got := strings.Contains(details, `"Reserve" has 20.000000 USDT`) && strings.Contains(details, coffer.Address); got != want {
+			t.Errorf("the details name a source: %t\n%s", got, details)
+		}
+	}
+	w.at(time.Hour, func() { w.paid("1300") })
+	w.at(2*time.Hour, func() { w.step("claim", exchange.IntendOTCClaim, exchange.OTCStep{}, w.desk) })
+	w.at(2*time.Hour+time.Minute, func() { w.step("confirm", exchange.IntendOTCConfirm, w.words(), w.desk) })
+	w.at(3*time.Hour, func() {
+		d := w.row()
+		r := exchange.TransferRequest{ID: uuid.New(), RequestedBy: w.treasury.UserID, WalletID: coffer.ID, Network: exchange.Tron, Amount: d.Crypto, Recipient: exchange.Recipient{WalletID: d.ToWalletID}}
+		w.step("settle", exchange.IntendOTCSettle, exchange.OTCStep{TransferIntent: w.intends(exchange.IntendTransfer, r.ID, r.ID, r.Terms(), w.treasury).IntentID}, w.treasury)
+	})
+	w.at(3*time.Hour+30*time.Second, func() {
+		says(false)
+		storetest.Deposit(t, s, reserve.ID, money.Must(money.USDT, "20"))
+	})
+	w.at(3*time.Hour+2*time.Minute, func() { says(true) })
+	w.at(40*time.Hour, func() {
+		says(false)
+		w.step("reject", exchange.IntendOTCReject, exchange.OTCStep{Text: "it takes too long"}, w.treasury)
+	})
+	w.wantEnd(w.play(exchange.IntendOTCOpen), exchange.OTCRejected, exchange.DetailReturned)
+	w.wantAnswers(map[string]exchange.Code{"claim": "", "confirm": "", "settle": "", "reject": ""})
 }

@@ -52,7 +52,7 @@ func TestInventoryComesFromSeveralOwners(t *testing.T) {
 	p := w.paidByOwners(t, c, id)
 	w.broughtHome(t, c, coffer, p)
 	w.at(t, w.admin(t), w.sold(t, d), "audit", nil)
-	w.paidOnce(t, d)
+	w.oneTransferPaid(t, d)
 	w.reconcile(t)
 	for _, wallet := range []uuid.UUID{c.id, coffer.ID} {
 		if all := w.standing(t, wallet); len(all) != 0 {
@@ -135,8 +135,8 @@ func (w *harness) broughtHome(t *testing.T, c *committee, coffer exchange.Wallet
 	}
 }
 
-// paidOnce checks that one transfer paid a deposit, and that no other one was asked for.
-func (w *harness) paidOnce(t *testing.T, d otcDeposit) {
+// oneTransferPaid checks that one transfer paid a deposit, and that no other one was asked for.
+func (w *harness) oneTransferPaid(t *testing.T, d otcDeposit) {
 	t.Helper()
 	eventually(t, "one transfer paid the deposit", func() error {
 		var asked, paid int
