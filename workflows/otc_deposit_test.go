@@ -198,7 +198,13 @@ func TestOTCDepositNamesASourceOfInventory(t *testing.T) {
 	s := w.store.Store
 	storetest.Rate(t, s, store.RateEntry{Base: money.USDT, Bid: decimal.NewFromInt(129), Ask: decimal.NewFromInt(130), Life: exchange.MaxRateLife})
 	storetest.AgreeValuations(t, s)
-	w.ask.Asset, w.ask.Network, w.ask.Fiat = money.USDT, exchange.Tron, money.Must(money.KES, "1300")
+	q, err := s.OpenQuote(t.Context(), store.QuoteRequest{
+		ID: storetest.NewID(t), Purpose: exchange.QuoteForDeposit, Side: exchange.QuoteBuy, Amount: money.Must(money.KES, "1300"), Asset: money.USDT, Network: exchange.Tron, Method: exchange.FeeByBank,
+	}, w.merchant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ask.Asset, w.ask.Network, w.ask.Fiat, w.ask.QuoteID = money.USDT, exchange.Tron, money.Must(money.KES, "1300"), q.ID
 	coffer := storetest.TreasuryWallet(t, s, exchange.Tron)
 	if _, err := s.StartDeposits(t.Context(), exchange.Tron, exchange.ChainBlock{Number: 100, ID: "b-100"}); err != nil {
 		t.Fatal(err)
