@@ -34,6 +34,7 @@ type agreement struct {
 	adopted  string // the transaction that failed and was adopted
 	failed   string // the transaction by which the proposal failed
 	hold     exchange.SigningHold
+	owners   *look // whom the chain shows; nil for those of newCouncil
 }
 
 // newAgreement is an approved payment of an account with so many open payloads.
@@ -156,7 +157,12 @@ func (a *agreement) StorePayload(_ context.Context, y exchange.MultisigPayload) 
 	return y, nil
 }
 
-func (a *agreement) Quorum(context.Context, string) (chain.Quorum, error) { return agreed(nil).q, nil }
+func (a *agreement) Quorum(context.Context, string) (chain.Quorum, error) {
+	if a.owners != nil {
+		return a.owners.q, a.owners.err
+	}
+	return agreed(nil).q, nil
+}
 
 func (a *agreement) PrepareJoint(_ context.Context, d chain.JointDraft) (chain.Joint, error) {
 	if err := a.refuses; err != nil {
