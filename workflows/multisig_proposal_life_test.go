@@ -339,5 +339,45 @@ func TestFuelIsRefused(t *testing.T) {
 	w.play(t, exchange.ProposalExecuted, exchange.WaitNothing, workflows.ReasonProposalPayload)
 }
 
+// A proposal to a recipient who is new has enough approvals and rests. Every ten minutes the rule is asked again, and after the rest it goes on by itself.
+func TestProposalRestsWithItsRecipient(t *testing.T) {
+	t.Parallel()
+	w := newProposal(t)
+	storetest.Exec(t, w.store.Store, `UPDATE release_policy SET rest_seconds = 93600, rest_above = 1000`)
+	const rest, margin = 6*time.Hour + 5*time.Minute, 10 * time.Second // between two questions
+	var asked []time.Time
+	w.store.lost = func(call string) error {
+		if call == "AdvanceProposal" {
+			asked = append(asked, w.env.Now())
+		}
+		return nil
+	}
+	w.approved()
+	w.at(rest, func() {
+		if p := w.row(); p.Status != exchange.ProposalApproving || p.StatusDetail != exchange.WaitRest || p.PaymentID != uuid.Nil || w.net.prepared != 0 {
+			t.Errorf("in the rest it is %s (%s), and %d payloads were prepared", p.Status, p.StatusDetail, w.net.prepared)
+		}
+		for i, at := range asked[2:] {
+			if pause := at.Sub(asked[i+1]); pause < 10*time.Minute-margin || pause > 10*time.Minute+margin {
+				t.Errorf("the rule was asked again after %s", pause)
+			}
+		}
+		if len(asked) < 30 {
+			t.Errorf("the rule was asked %d times in six hours", len(asked))
+		}
+		storetest.Rested(t, w.store.Store)
+	})
+	w.at(rest+10*time.Minute+margin, func() {
+		if p := w.row(); p.Status != exchange.ProposalSigning || w.net.prepared != 1 {
+			t.Errorf("after the rest it is %s (%s), and %d payloads were prepared", p.Status, p.StatusDetail, w.net.prepared)
+		}
+	})
+	w.at(7*time.Hour, func() { w.signed(w.account.Owners[0].Address) })
+	w.at(8*time.Hour, func() { w.signed(w.account.Owners[1].Address) })
+	w.at(9*time.Hour, w.executes)
+	w.play(t, exchange.ProposalExecuted, exchange.WaitNothing)
+	w.took(t, 3_000)
+}
+
 // proposalGas is the policy of top-ups of these tests.
 var proposalGas = activities.GasPolicy{Floor: money.Must(money.TRX, "1"), Cap: money.Must(money.TRX, "300"), Limit: 3}

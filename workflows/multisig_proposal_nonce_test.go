@@ -119,4 +119,3 @@ func TestANonceAccountThatIsNotShownYet(t *testing.T) {
 	w.grew(t, 200)
 	w.took(t, 9_000)
 }
-
