@@ -379,5 +379,41 @@ func TestProposalRestsWithItsRecipient(t *testing.T) {
 	w.took(t, 3_000)
 }
 
+// Our own transaction is in a block that is undone, and no other block takes it until it has expired. So the payload is void, owners sign the payment
+// anew, and it is paid once.
+func TestUndoneUntilItExpires(t *testing.T) {
+	t.Parallel()
+	w := newProposal(t)
+	w.chain.script = func(n int) outcome { return outcome{undone: n == 1} }
+	w.signable = 130 * time.Minute // ten minutes after it is executed
+	w.done()
+	payloads := func() []exchange.MultisigPayload {
+		all, err := w.store.Payloads(t.Context(), w.ask.ID)
+		if err != nil || len(all) == 0 {
+			t.Fatalf("%d payloads, %v", len(all), err)
+		}
+		return all
+	}
+	w.at(2*time.Hour+8*time.Minute, func() {
+		if p, all := w.row(), payloads(); !p.Sent() || p.TxHash != all[0].JointID || len(all) != 1 || !all[0].Open() {
+			t.Errorf("what was sent is not expired, and the proposal is %s by %s, with %d payloads, %s", p.Status, p.TxHash, len(all), all[0].Status)
+		}
+	})
+	w.at(2*time.Hour+9*time.Minute, w.watchReads)
+	w.at(2*time.Hour+30*time.Minute, func() {
+		if p, all := w.row(), payloads(); p.Status != exchange.ProposalSigning || p.ExecutedBy != uuid.Nil || p.TxHash != "" || len(all) != 2 || all[0].Status != exchange.PayloadVoid || !all[1].Open() {
+			t.Errorf("what was sent has expired, and the proposal is %s by %q, executed by %s, with %d payloads, %s", p.Status, p.TxHash, p.ExecutedBy, len(all), all[0].Status)
+		}
+	})
+	w.at(3*time.Hour, func() { w.signed(w.account.Owners[0].Address) })
+	w.at(3*time.Hour+time.Minute, func() { w.signed(w.account.Owners[1].Address) })
+	w.at(3*time.Hour+2*time.Minute, w.executes)
+	w.play(t, exchange.ProposalExecuted, exchange.WaitNothing)
+	if p, all := w.row(), payloads(); len(all) != 2 || all[0].Status != exchange.PayloadVoid || all[1].Status != exchange.PayloadExecuted || p.TxHash != all[1].JointID {
+		t.Errorf("it was paid by %s with %d payloads, %s", p.TxHash, len(all), all[0].Status)
+	}
+	w.took(t, 3_000)
+}
+
 // proposalGas is the policy of top-ups of these tests.
 var proposalGas = activities.GasPolicy{Floor: money.Must(money.TRX, "1"), Cap: money.Must(money.TRX, "300"), Limit: 3}

@@ -32,6 +32,7 @@ type proposalHarness struct {
 	net      *ownersNetwork
 	screens  *answering
 	final    uint64
+	signable time.Duration // until what is prepared expires; zero: when the test says so
 	patience time.Duration // until a flow that has not ended fails the test; zero: six days
 }
 
@@ -132,7 +133,7 @@ func (n *ownersNetwork) PrepareJoint(_ context.Context, d chain.JointDraft) (cha
 	n.expired = false
 	digest := sha256.Sum256(fmt.Appendf(nil, "%s %v %d", d.Account, d.Transfer, n.prepared))
 	return chain.Joint{
-		JointDraft: d, Digest: digest[:], Body: digest[:], ID: fmt.Sprintf("%x", digest), ExpiresAt: n.w.env.Now().Add(20 * time.Hour), RefBlock: "b", Block: n.head().Final,
+		JointDraft: d, Digest: digest[:], Body: digest[:], ID: fmt.Sprintf("%x", digest), ExpiresAt: n.w.env.Now().Add(cmp.Or(n.w.signable, 20*time.Hour)), RefBlock: "b", Block: n.head().Final,
 		FeeLimit: money.Must(money.TRX, "30"),
 	}, nil
 }
@@ -182,7 +183,7 @@ func (n *ownersNetwork) SignPayment(ctx context.Context, id uuid.UUID) (exchange
 }
 
 // Outcome looks at what was broadcast.
-func (n *ownersNetwork) Outcome(ctx context.Context, _ chain.Joint, executions ...string) (chain.JointOutcome, error) {
+func (n *ownersNetwork) Outcome(ctx context.Context, j chain.Joint, executions ...string) (chain.JointOutcome, error) {
 	n.looks = append(n.looks, n.w.env.Now())
 	if n.lags > 0 {
 		n.lags--
@@ -195,7 +196,7 @@ func (n *ownersNetwork) Outcome(ctx context.Context, _ chain.Joint, executions .
 	switch {
 	case n.other != "":
 		return chain.JointOutcome{State: chain.JointExecuted, TxID: n.other, Location: located}, nil
-	case n.expired:
+	case n.expired, n.w.signable > 0 && n.w.env.Now().After(j.ExpiresAt):
 		return chain.JointOutcome{State: chain.JointExpired, Location: located}, nil
 	}
 	for _, id := range executions {
