@@ -109,18 +109,31 @@ func (f *proposal) advance(ctx workflow.Context) {
 		if f.changed() {
 			continue
 		}
-		newer := s.Version != f.row.Version
-		if f.row.ProposalState, f.seen = s, s.Version; newer {
-			f.showState(ctx)
-		}
+		f.take(ctx, s)
+		f.seen = s.Version
 		return
 	}
 }
 
-// lookAgain reads the row after a signal to do so. The wait ends, so that the flow looks at the chain too.
+// take stores the proposal's state, older or not.
+func (f *proposal) take(ctx workflow.Context, s activities.ProposalState) {
+	other := s.Version != f.row.Version
+	if f.row.ProposalState = s; other {
+		f.showState(ctx)
+	}
+}
+
+// lookAgain reads the row after a signal to do so, and takes it as it is: that signal also comes after a database was put back. What people did
+// meanwhile is newer than the answer. The wait ends, so that the flow looks at the chain too.
 func (f *proposal) lookAgain(ctx workflow.Context) {
 	f.resumed, f.asked = false, true
-	f.learn(ctx, mustStep(ctx, &f.flow, database, "Look at the proposal", proposals.ReadProposal, f.named()))
+	was := f.row.Version
+	s := mustStep(ctx, &f.flow, database, "Look at the proposal", proposals.ReadProposal, f.named())
+	if f.row.Version == was {
+		f.take(ctx, s)
+		return
+	}
+	f.learn(ctx, s)
 }
 
 // changed reports whether the row is another one than that by which the next step was chosen. It may have changed during that step.

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -413,6 +414,46 @@ func TestUndoneUntilItExpires(t *testing.T) {
 		t.Errorf("it was paid by %s with %d payloads, %s", p.TxHash, len(all), all[0].Status)
 	}
 	w.took(t, 3_000)
+}
+
+// putBack has the row of the proposal have so many versions more or less than it has.
+func (w *proposalHarness) putBack(by int) {
+	storetest.Exec(w.t, w.store.Store, fmt.Sprintf(`SET session_replication_role = replica; UPDATE multisig_proposals SET version = version + %d WHERE id = '%s';
+		SET session_replication_role = origin`, by, w.ask.ID))
+}
+
+// A flow that knows more than a database that was put back takes the row as it is and goes on with it: at its next step, and at once after the signal
+// that comes to all flows then.
+func TestProposalInADatabaseThatWasPutBack(t *testing.T) {
+	t.Parallel()
+	resume := func(w *proposalHarness) { w.env.SignalWorkflow(workflows.SignalResume, nil) }
+	for name, people := range map[string]func(*proposalHarness){
+		"while it waits for officers": func(w *proposalHarness) {
+			w.at(10*time.Second, func() { w.putBack(100); resume(w) })
+			w.at(30*time.Second, func() { w.putBack(-100); resume(w) })
+		},
+		"while it waits for owners": func(w *proposalHarness) {
+			w.at(30*time.Minute, func() { w.putBack(100); resume(w) })
+			w.at(40*time.Minute, func() { w.putBack(-100) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newProposal(t)
+			people(w)
+			w.done()
+			w.at(10*time.Minute, func() {
+				if p := w.row(); p.Status != exchange.ProposalSigning {
+					t.Errorf("after its approval it is %s (%s)", p.Status, p.StatusDetail)
+				}
+			})
+			w.play(t, exchange.ProposalExecuted, exchange.WaitNothing)
+			if took := w.env.Now().Sub(w.start); took > 2*time.Hour+10*time.Minute {
+				t.Errorf("it was paid after %s", took)
+			}
+			w.took(t, 2_000)
+		})
+	}
 }
 
 // proposalGas is the policy of top-ups of these tests.
