@@ -236,6 +236,54 @@ func TestThePauseOfAChange(t *testing.T) {
 	}
 }
 
+// rested makes a change of the owners older than its pause, with all that happened before.
+func (h *reserve) rested(t *testing.T, p exchange.Proposal) {
+	t.Helper()
+	storetest.Exec(t, h.s, `BEGIN; SET LOCAL session_replication_role = replica; UPDATE users SET standing_since = now() - interval '2 days';
+		UPDATE multisig_proposals SET signable_at = now() - interval '1 second' WHERE id = `+quotedID(p.ID)+`; COMMIT`)
+}
+
+// switched switches an officer off and on again, as two officers may.
+func (h *reserve) switched(t *testing.T, officer exchange.Principal) {
+	t.Helper()
+	for _, on := range []string{`false`, `true`} {
+		storetest.Exec(t, h.s, `BEGIN; ALTER TABLE users DISABLE TRIGGER users_staff_active; UPDATE users SET is_active = `+on+` WHERE id = `+quotedID(officer.UserID)+`;
+			ALTER TABLE users ENABLE TRIGGER users_staff_active; COMMIT`)
+	}
+}
+
+// An officer who approved and was switched off and on again has the pause begin again, also when the flow did not look meanwhile.
+func TestThePauseBeginsAgainForOfficersWhoReturn(t *testing.T) {
+	t.Parallel()
+	h := newReserve(t, exchange.Ethereum)
+	p := h.approvedChange(t)
+	h.rested(t, p)
+	h.switched(t, h.two)
+	for range 2 {
+		if p = h.advanced(t, p.ID).Proposal; p.PaymentID != uuid.Nil || p.StatusDetail != exchange.WaitPause || time.Until(p.SignableAt) < 23*time.Hour {
+			t.Fatalf("after an officer returned: %+v", p)
+		}
+	}
+	h.every(t, "ends the pause", steps(p, `signable_at = now()`))
+	if err := h.together(t, store.RoleAPI, `UPDATE users SET standing_since = now() - interval '2 days' WHERE id = `+quotedID(h.two.UserID)); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, h.s, `BEGIN; SET LOCAL session_replication_role = replica; UPDATE multisig_proposals SET signable_at = now() - interval '1 second' WHERE id = `+quotedID(p.ID)+`; COMMIT`)
+	if p = h.advanced(t, p.ID).Proposal; p.PaymentID != uuid.Nil {
+		t.Error("the API said since when an officer is on")
+	}
+	h.rested(t, p)
+	if p = h.advanced(t, p.ID).Proposal; p.PaymentID == uuid.Nil || p.StatusDetail != exchange.WaitPayload {
+		t.Fatalf("after both pauses: %+v", p)
+	}
+	h.makesKeys(t, p)
+	h.switched(t, h.boss)
+	p = h.is(t, p, exchange.ProposalApproving, exchange.WaitPayload)
+	if _, err := h.chain.StorePayload(t.Context(), h.payloadFor(t, p)); err == nil || !strings.Contains(err.Error(), "lacks officers") {
+		t.Errorf("a payload after an officer returned just now: %v", err)
+	}
+}
+
 // At most all who can approve it do.
 func TestChangesNeedAtMostAllOfficers(t *testing.T) {
 	t.Parallel()

@@ -96,13 +96,14 @@ func (w *proposalWork) pointless(ctx context.Context) (is bool, err error) {
 }
 
 const readStanding = `
-SELECT s.policy_needed AS needed, ARRAY(SELECT v FROM owners_voices(s) v ORDER BY v)::text[] AS voices, owners_approved(s) AS enough, proposal_released(s.id) AS released
+SELECT s.policy_needed AS needed, ARRAY(SELECT v FROM owners_voices(s) v ORDER BY v)::text[] AS voices, owners_approved(s) AS enough, owners_signable(s) AS signable, proposal_released(s.id) AS released
 FROM multisig_proposals s WHERE s.id = $1`
 
 type unmovedStanding struct {
 	Needed   int
 	Voices   pq.StringArray
 	Enough   bool
+	Signable time.Time // when the pause is over by what is known of the officers now
 	Released bool
 }
 
@@ -136,6 +137,8 @@ func (w *proposalWork) approveUnmoved(ctx context.Context) (exchange.ProposalSta
 		detail = exchange.WaitPause
 		if w.p.SignableAt.IsZero() {
 			w.p.SignableAt = w.now // the database adds the pause
+		} else {
+			w.p.SignableAt = s.Signable // later when an officer was switched off and on again
 		}
 	case len(s.Voices) > 0:
 		detail = exchange.WaitSecond

@@ -156,6 +156,9 @@ CREATE TABLE multisig_policy (
 );
 INSERT INTO multisig_policy (pause_seconds) VALUES (86400);
 CALL never_removed('multisig_policy');
+-- Since when an account has its role and is on or off: an officer who was switched off counts anew (owners_signable).
+ALTER TABLE users ADD COLUMN standing_since timestamptz NOT NULL DEFAULT now();
+CREATE TRIGGER users_standing BEFORE INSERT OR UPDATE ON users FOR EACH ROW EXECUTE FUNCTION stamp_standing();
 
 -- Owners come and go by changes. Who was agreed to once stays as history, and who left counts no more. A change that is released brings who is
 -- new, so that the signer can make their keys; they are agreed when it was executed.

@@ -13,7 +13,7 @@ BEGIN
     NEW.applied_in := CASE WHEN moved AND NEW.status = 'executed' THEN pg_current_xact_id() ELSE OLD.applied_in END;
     fault := CASE
         WHEN NEW.signable_at IS DISTINCT FROM OLD.signable_at AND (moved OR NEW.status <> 'approving' OR (NEW.signable_at IS NOT NULL) <> owners_approved(NEW)
-            OR num_nonnulls(OLD.signable_at, NEW.signable_at) <> 1) THEN 'is not approved by as many officers as it needs'
+            OR num_nonnulls(OLD.signable_at, NEW.signable_at) = 2 AND NEW.signable_at IS DISTINCT FROM owners_signable(OLD)) THEN 'is not approved by as many officers as it needs'
         WHEN NEW.ending IS DISTINCT FROM OLD.ending AND NOT (NEW.ending IS NULL AND (ended OR NEW.status = 'executed')) THEN CASE
             WHEN moved OR NEW.ending IS NULL THEN 'is to end'
             WHEN NEW.ending IN ('superseded', 'failed') THEN CASE WHEN current_user IN ('kivuko_api', 'kivuko_flows', 'kivuko_momo', 'kivuko_signer') THEN 'was not compared with the chain' END
