@@ -101,6 +101,9 @@ func (o *proposalPayment) spend(ctx context.Context, t unitTx, paid exchange.Cha
 	if o.p.Kind.Moves() {
 		posting, lines, err = t.spendReserved(ctx, paid)
 	}
+	if o.p.Kind == exchange.ProposeOwners {
+		err = o.blockIsRead(ctx, paid)
+	}
 	if err != nil {
 		return posting, lines, err
 	}
@@ -131,6 +134,19 @@ func (o *proposalPayment) spend(ctx context.Context, t unitTx, paid exchange.Cha
 		return posting, lines, err
 	}
 	return posting, lines, o.agree(ctx)
+}
+
+const executionIsRead = `
+SELECT EXISTS (SELECT FROM chain_attempts a JOIN deposit_cursors c ON c.network = a.network AND c.final_number >= a.block WHERE a.payment_id = $1 AND a.tx_id = $2)`
+
+// blockIsRead refuses to change the agreed owners before the deposit watch has read the block in which the chain changed them.
+func (o *proposalPayment) blockIsRead(ctx context.Context, paid exchange.ChainPayment) error {
+	var read bool
+	err := o.Get(ctx, &read, executionIsRead, paid.ID, paid.TxID)
+	if err == nil && !read {
+		err = exchange.Errorf(exchange.CodeUnavailable, "The deposit watch has not read the block of transaction %s, which changed the owners.", paid.TxID)
+	}
+	return err
 }
 
 const adoptedOf = `SELECT true FROM chain_attempts WHERE payment_id = $1 AND tx_id = $2 AND adopted`
@@ -279,7 +295,8 @@ func (s *Store) AdoptExecution(ctx context.Context, payload uuid.UUID, txID stri
 }
 
 // adoptUnmoved makes the transaction of another tool the payment's own, which moves nothing that the watch could see. The chain's answer about the
-// payload, and for other owners who they are now, is the proof; the watch must have read that block.
+// payload, and for other owners who they are now, is the proof; the watch must have read that block. CodeStateConflict when it lacked signatures
+// that only our key store makes: then the answer is wrong, or a key was stolen.
 func (w *proposalWork) adoptUnmoved(ctx context.Context, y exchange.MultisigPayload, p exchange.ChainPayment, d exchange.ChainDeposit, evidence string) (exchange.ChainPayment, error) {
 	c, _, err := w.depositCursor(ctx, p.Network)
 	if err == nil && c.Final.Number < d.Block {
@@ -288,8 +305,17 @@ func (w *proposalWork) adoptUnmoved(ctx context.Context, y exchange.MultisigPayl
 	if err != nil {
 		return p, err
 	}
+	var could bool
+	if err := w.Get(ctx, &could, readCouldSign, y.ID); err != nil {
+		return p, err
+	}
+	if !could {
+		return p, exchange.Errorf(exchange.CodeStateConflict, "Transaction %s can't have executed what owners sign: keys that only our key store has did not sign it.", d.TxID)
+	}
 	return w.adoptFound(ctx, y.ID, p, d, evidence)
 }
+
+const readCouldSign = `SELECT others_could_sign($1)`
 
 // AdoptFailure makes a transaction on the final chain the payment's live one that used up a payload of it and moved nothing: whoever sent it
 // with the owners' signatures, the account itself paid the fee, which RecordFinal books. So it is for TRON alone, where the payload's id is that of

@@ -183,6 +183,44 @@ func TestChangesOfOwners(t *testing.T) {
 	}
 }
 
+// The chain's worker alone can't say that a change was executed that our key store did not sign, nor in a block that the watch has not read, or that
+// was there before owners had something to sign.
+func TestChangesAreNotExecutedBeforeTheyAre(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	p, y := h.signingChange(t)
+	finds := `UPDATE multisig_payloads SET found_tx = '0xother', updated_at = now() WHERE id = ` + quotedID(y.ID)
+	read := scanOf(blockOf("a", 101))
+	read.Network = h.n
+	finalBlock(t, h.s, read)
+	_, err := h.chain.AdoptExecution(ctx, y.ID, "0xother", 101, "a-101", "it says so")
+	wantFault(t, err, exchange.CodeStateConflict)
+	h.refusedFor(t, store.RoleChain, "keys that only our key store has", finds)
+	if err := h.confirms(t, p, y, h.one); err != nil {
+		t.Fatal(err)
+	}
+	h.but(t, []store.Role{store.RoleChain}, "finds its execution", finds)
+	if _, err := h.chain.AdoptExecution(ctx, y.ID, "0xother", 101, "a-101", "the event"); err != nil { // the Safe takes two, and one of them we never saw
+		t.Fatal(err)
+	}
+	live, _, err := h.s.LiveAttempt(ctx, y.PaymentID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	final := func(block uint64) error {
+		_, err := h.chain.RecordFinal(ctx, live.ID, true, block, "a-101", money.Must(h.n.NativeCoin(), "0.1"), "SUCCESS")
+		return err
+	}
+	wantFault(t, final(102), exchange.CodeUnavailable)
+	if err := final(y.Block); err == nil || !strings.Contains(err.Error(), "was not read since") {
+		t.Errorf("executed when it was prepared: %v", err)
+	}
+	if err := final(101); err != nil {
+		t.Error(err)
+	}
+	h.is(t, p, exchange.ProposalExecuted, exchange.DetailOther)
+}
+
 // Who left signs no more, also what was prepared before.
 func TestOwnersWhoLeft(t *testing.T) {
 	t.Parallel()
