@@ -19,6 +19,10 @@ const (
 	MaxOpenProposals     = 50                 // of one wallet that have not ended
 	MaxProposalReference = 200                // characters
 	ProposalLife         = 7 * 24 * time.Hour // without its execution
+	// MaxPayloads is how many payloads a proposal may have in its life, so that what owners may sign stays what people can look through, whatever
+	// a worker does. On TRON one follows about each day, on Solana there are at most ten choices of owners at a value of the nonce account.
+	// A proposal that needs more is cancelled, or expires: none of them can be executed by then, so that its money is free.
+	MaxPayloads = 100
 )
 
 // ProposalKind is what a proposal does.

@@ -101,7 +101,7 @@ VALUES ($1, $2, $3, $4, (SELECT count(*) + 1 FROM multisig_payloads WHERE propos
 // StorePayload stores what owners are to sign for a released proposal, and lets them sign. The caller sets its id, its proposal, and what the driver
 // prepared; the rest follows from the proposal. If one for the same choice of signers is open, that one is returned and the given one dropped. CodeStateConflict
 // when the proposal takes none: it is not released, is to end, or was sent; its recipient is not cleared; something withholds a signature of its
-// payment (see SigningHold); or the nonce account is in use. CodeConflict when another payload of the wallet has the number.
+// payment (see SigningHold); the nonce account is in use; or it had exchange.MaxPayloads already. CodeConflict when another payload of the wallet has the number.
 func (s *Store) StorePayload(ctx context.Context, y exchange.MultisigPayload) (exchange.MultisigPayload, error) {
 	var stored exchange.MultisigPayload
 	_, err := s.workProposal(ctx, y.ProposalID, func(ctx context.Context, w *proposalWork) error {
@@ -121,11 +121,19 @@ func (s *Store) StorePayload(ctx context.Context, y exchange.MultisigPayload) (e
 		if err := w.unwithheld(ctx); err != nil {
 			return err
 		}
+		if n, err := readOne[int](ctx, w, "payload", countPayloads, y.ProposalID); err != nil || n >= exchange.MaxPayloads {
+			if err == nil {
+				err = exchange.Errorf(exchange.CodeStateConflict, "The proposal has had %d payloads, which is as many as one may have. Cancel it, and propose it again.", n)
+			}
+			return err
+		}
 		stored, err = w.addPayload(ctx, y)
 		return err
 	})
 	return stored, err
 }
+
+const countPayloads = `SELECT count(*) FROM multisig_payloads WHERE proposal_id = $1`
 
 // unwithheld refuses what could move money while something withholds a signature of the payment.
 func (w *proposalWork) unwithheld(ctx context.Context) error {

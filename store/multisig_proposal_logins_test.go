@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -83,6 +84,37 @@ func beside(y exchange.MultisigPayload, p exchange.Proposal) string {
 		status, created_at, updated_at) SELECT ` + quotedID(y.ID) + `, s.id, p.id, s.wallet_id, (SELECT count(*) + 1 FROM multisig_payloads WHERE proposal_id = s.id), s.network, '{}',
 		decode('` + y.JointID + `', 'hex'), '` + y.JointID + `', ` + sequence + `, '', '', ` + signers + `, ` + expires + `, 95, 'b-95', 'open', now(), now()
 		FROM multisig_proposals s JOIN chain_payments p ON p.purpose = 'proposal' AND p.object_id = s.id WHERE s.id = ` + quotedID(p.ID)
+}
+
+// A proposal has only so many payloads, whoever prepares them. With the last one void it waits, is cancelled, and its money is free.
+func TestTooManyPayloads(t *testing.T) {
+	t.Parallel()
+	h := newReserve(t, exchange.Ethereum)
+	p, y := h.signing(t, usdt("100"))
+	id := quotedID(p.ID)
+	used := func(to string) string {
+		return `BEGIN; SET LOCAL session_replication_role = replica; UPDATE multisig_payloads SET status = 'void', evidence = 'a number taken', updated_at = now() - interval '1 day' WHERE proposal_id = ` + id + `;
+			UPDATE multisig_proposals SET status = 'approving', status_detail = 'payload', version = version + 1 WHERE id = ` + id + `;
+			INSERT INTO multisig_payloads SELECT (jsonb_populate_record(y, jsonb_build_object('id', gen_random_uuid(), 'n', g, 'joint_id', repeat(md5(g::text), 2)))).*
+			FROM multisig_payloads y, generate_series((SELECT max(n) + 1 FROM multisig_payloads WHERE proposal_id = ` + id + `), ` + to + `) g WHERE y.id = ` + quotedID(y.ID) + `; COMMIT`
+	}
+	storetest.Exec(t, h.s, used(strconv.Itoa(exchange.MaxPayloads-1)))
+	p = h.is(t, p, exchange.ProposalApproving, exchange.WaitPayload)
+	last, err := h.chain.StorePayload(t.Context(), h.payloadFor(t, p))
+	if err != nil || last.N != exchange.MaxPayloads {
+		t.Fatalf("the last payload: %+v, %v", last, err)
+	}
+	storetest.Exec(t, h.s, used("0"))
+	p = h.is(t, p, exchange.ProposalApproving, exchange.WaitPayload)
+	_, err = h.chain.StorePayload(t.Context(), h.payloadFor(t, p))
+	if wantFault(t, err, exchange.CodeStateConflict); !strings.Contains(err.Error(), "has had 100 payloads") {
+		t.Errorf("one more is refused by %v", err)
+	}
+	h.refusedFor(t, store.RoleChain, "one too many", beside(h.payloadFor(t, p), p))
+	if _, err := h.cancels(t, p, h.merchant); err != nil {
+		t.Fatal(err)
+	}
+	h.is(t, p, exchange.ProposalCancelled, exchange.DetailBySender)
 }
 
 // writes inserts a signature beside the processes.

@@ -27,7 +27,7 @@ var multisigGuide = map[Reason]advice{
 	ReasonMultisigUngiven: {
 		"An account on TRON exists and is paid for, and its first key could not give it to its owners: that can't be signed, or no block took it, or the account lacks coins again and again.",
 		"Read the error, and look at the signer, the network's nodes and the account in an explorer. Send retry to go on: what was signed is sent again, and another one is signed only after it can't be executed any more. " +
-			"Refund gives the account up, when nothing that was signed can be executed; what it has stays there.",
+			"Refund gives the account up only after the last of three payments, when nothing that was signed can be executed: what it has stays there for good.",
 		retryOrRefund,
 	},
 	ReasonMultisigUnverified: {
@@ -41,8 +41,8 @@ var multisigGuide = map[Reason]advice{
 		[]string{activities.VerbRetry},
 	},
 	ReasonProposalPayload: {
-		"What the owners of a wallet sign for a proposal can't be prepared: the payment would fail, or the owners on the chain are not the agreed ones.",
-		"Read the error, and correct the cause: fund the wallet, or have its owners changed back. The flow tries again by itself, and at once after retry.",
+		"What the owners of a wallet sign for a proposal can't be prepared: the payment would fail, the owners on the chain are not the agreed ones, or it had as many payloads as a proposal may have.",
+		"Read the error, and correct the cause: fund the wallet, or have its owners changed back. A proposal that had too many payloads is cancelled and proposed again. The flow tries again by itself, and at once after retry.",
 		[]string{activities.VerbRetry},
 	},
 	ReasonProposalExecution: {

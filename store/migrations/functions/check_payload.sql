@@ -13,6 +13,7 @@ BEGIN
     fault := CASE
         WHEN paid.id IS NULL OR (NEW.wallet_id, NEW.network) IS DISTINCT FROM (p.wallet_id, p.network) THEN 'is not of its proposal'
         WHEN NEW.status <> 'open' OR NEW.evidence <> '' OR NEW.n <> (SELECT count(*) + 1 FROM multisig_payloads y WHERE y.proposal_id = p.id) THEN 'is not new'
+        WHEN NEW.n > 100 THEN 'is one too many of its proposal' -- exchange.MaxPayloads
         WHEN p.status NOT IN ('approving', 'signing', 'ready') OR p.ending IS NOT NULL OR paid.status <> 'approved' OR p.expires_at <= clock_timestamp() THEN 'comes too late'
         WHEN NOT proposal_released(p.id) THEN 'lacks officers, or its wallet differs'
         WHEN p.kind = 'owners' AND NOT owners_brought(p) THEN 'lacks owners of its change'
