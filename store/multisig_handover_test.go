@@ -368,17 +368,52 @@ func TestAnAccountOnTronGetsWhatItLacks(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
-// What was paid for and is given up stays where it is: its key signs nothing any more.
+// What was paid for is not given up: it would leave the coins where no one can use them. It is when no further payment can bring what it lacks. Then its key
+// signs nothing any more.
 func TestAnAccountOnTronIsGivenUp(t *testing.T) {
 	t.Parallel()
 	h := newShared(t)
+	ctx := t.Context()
 	a := h.paidOnTron(t)
-	given := twice(t, sameMultisig, func() (exchange.MultisigAccount, error) { return h.flows.GiveUpMultisig(t.Context(), a.ID, h.one) })
+	gives := `UPDATE multisig_accounts SET status = 'refused', status_detail = 'given up', version = version + 1 WHERE id = ` + quotedID(a.ID)
+	for n := 1; n < exchange.MostFundings; n++ {
+		_, err := h.flows.GiveUpMultisig(ctx, a.ID, h.one)
+		wantFault(t, err, exchange.CodeStateConflict)
+		if err == nil || !strings.Contains(err.Error(), "TRX at its address for good") {
+			t.Errorf("giving it up is refused by %v", err)
+		}
+		h.every(t, "gives up what is paid for", gives)
+		if a, err = h.flows.FundMultisig(ctx, a.ID, trx("7")); err != nil {
+			t.Fatal(err)
+		}
+		_, err = h.flows.GiveUpMultisig(ctx, a.ID, h.one)
+		wantFault(t, err, exchange.CodeStateConflict)
+		h.final(t, a, uint64(105+n))
+	}
+	given := twice(t, sameMultisig, func() (exchange.MultisigAccount, error) { return h.flows.GiveUpMultisig(ctx, a.ID, h.one) })
 	if given.Status != exchange.MultisigRefused {
 		t.Errorf("it is %+v", given)
 	}
-	_, err := h.signer.StoreHandover(t.Context(), storetest.Handover(t, a, chainTime(120), 1))
+	_, err := h.signer.StoreHandover(ctx, storetest.Handover(t, a, chainTime(120), 1))
 	wantFault(t, err, exchange.CodeStateConflict)
+}
+
+// An account is opened for, and given to, the owners who are agreed: neither to those who come, nor to those who left.
+func TestAnAccountOnTronIsGivenToAgreedOwners(t *testing.T) {
+	t.Parallel()
+	h := newShared(t)
+	ctx := t.Context()
+	a := h.keyedOnTron(t, func(r *exchange.MultisigRequest) { r.Threshold = 3 })
+	storetest.Exec(t, h.s, `BEGIN; SET LOCAL session_replication_role = replica;
+		INSERT INTO multisig_owners (account_id, n, address, user_id, weight, label, held, standing, brought_by, gone_by) VALUES
+			(`+quotedID(a.ID)+`, 8, NULL, `+quotedID(h.one.UserID)+`, 1, '', true, 'coming', gen_random_uuid(), NULL),
+			(`+quotedID(a.ID)+`, 9, `+quoted(tronPlace(t))+`, NULL, 1, '', false, 'gone', NULL, gen_random_uuid()); COMMIT`)
+	a, err := h.flows.OpenMultisig(ctx, a.ID, a.OpeningAddress, trx("101"))
+	if err != nil {
+		t.Fatalf("it is not opened beside who comes: %v", err)
+	}
+	h.final(t, a, 105)
+	h.gives(t, a, chainTime(120), 1)
 }
 
 // The key with which an account begins is sealed under new master keys as all others.

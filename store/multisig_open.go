@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -128,7 +129,8 @@ func (s *Store) RefuseMultisig(ctx context.Context, account uuid.UUID, detail st
 }
 
 // GiveUpMultisig ends an account that could not be opened, by an operator's decision, and gives up its payment. CodeStateConflict while a
-// transaction may still open it, and once it is a wallet. A repeated call changes nothing.
+// transaction may still open it, once it is a wallet, and for one on TRON that is paid for and can still be given to its owners. A repeated call
+// changes nothing.
 func (s *Store) GiveUpMultisig(ctx context.Context, account uuid.UUID, by exchange.Principal) (exchange.MultisigAccount, error) {
 	return s.moveMultisig(ctx, account, func(ctx context.Context, t unitTx, a exchange.MultisigAccount) (exchange.MultisigAccount, error) {
 		if a.Status == exchange.MultisigRefused {
@@ -138,6 +140,9 @@ func (s *Store) GiveUpMultisig(ctx context.Context, account uuid.UUID, by exchan
 			return a, exchange.Errorf(exchange.CodeStateConflict, "An account that is %s can't be given up.", a.Status)
 		}
 		p, found, err := t.paymentOf(ctx, exchange.ForMultisigOpen, a.ID)
+		if err == nil && found && a.Given() {
+			err = t.leavesNothing(ctx, a, p)
+		}
 		if err == nil && found && p.Status != exchange.ChainCancelled && p.Status != exchange.ChainCompleted {
 			err = t.abandonPayment(ctx, p.ID, "given up", by)
 		}
@@ -148,6 +153,21 @@ func (s *Store) GiveUpMultisig(ctx context.Context, account uuid.UUID, by exchan
 		ended.Status, ended.StatusDetail = exchange.MultisigRefused, "given up"
 		return t.saveMultisig(ctx, by, a, ended)
 	})
+}
+
+const readPaidFor = `
+SELECT coalesce(sum(p.amount), 0) FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = $1 AND p.status = 'completed'
+    AND NOT EXISTS (SELECT FROM multisig_handovers h WHERE h.account_id = $1 AND h.status = 'executed')`
+
+// leavesNothing refuses to give up an account on TRON to which coins were paid: its first key signs nothing but its handover, so that they would stay
+// at its address for good. When no further payment can follow, they do. The last payment is given.
+func (t unitTx) leavesNothing(ctx context.Context, a exchange.MultisigAccount, last exchange.ChainPayment) error {
+	var paid decimal.Decimal
+	err := t.Get(ctx, &paid, readPaidFor, a.ID)
+	if err != nil || paid.IsZero() || last.N >= exchange.MostFundings && last.Status == exchange.ChainCompleted {
+		return err
+	}
+	return exchange.Errorf(exchange.CodeStateConflict, "The account is paid for: given up it would leave %s TRX at its address for good. Send retry to have it given to its owners.", paid.StringFixed(6))
 }
 
 // ActivateMultisig makes an account a wallet, if what the chain says about it at a final block is what was agreed. The balances are what the

@@ -39,6 +39,7 @@ func OpenMultisig(ctx workflow.Context, _ OpenMultisigInput) (OpenMultisigResult
 type openMultisig struct {
 	flow
 	account uuid.UUID
+	kept    error // why an operator's decision to give it up was not carried out
 }
 
 func (f *openMultisig) run(ctx workflow.Context) OpenMultisigResult {
@@ -145,6 +146,7 @@ func (f *openMultisig) decided(ctx workflow.Context, payment uuid.UUID, d decisi
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the account could not be given up", "error", err)
 	}
+	f.kept = err
 }
 
 // OpenMultisigSummary is the summary of the flow in the Web UI.

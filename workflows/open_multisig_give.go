@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
+	"kivuko/exchange"
 )
 
 // How an account on TRON gets its owners, after a payment has brought it what that costs: the key with which it begins signs one transaction. Its row
@@ -39,7 +40,12 @@ func (f *openMultisig) give(ctx workflow.Context, a activities.MultisigState) bo
 	return f.ungiven(ctx, errHandoversExpire)
 }
 
+// ungiven has an operator decide. When that was to give up what can't be given up, it says so.
 func (f *openMultisig) ungiven(ctx workflow.Context, cause error) bool {
+	if f.kept != nil {
+		cause = refuse(exchange.CodeStateConflict, words(f.kept)+" "+words(cause))
+		f.kept = nil
+	}
 	f.decided(ctx, uuid.Nil, f.parked(ctx, ReasonMultisigUngiven, cause))
 	return false
 }

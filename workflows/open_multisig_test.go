@@ -319,9 +319,10 @@ func TestOpenMultisigOnTron(t *testing.T) {
 		{name: "it expires twice", ends: active, signed: 3, paid: 1, events: func(w *councilHarness) {
 			w.council.outcome = script(chain.JointOpen, chain.JointExpired, chain.JointExpired, chain.JointIncluded, chain.JointOpen, chain.JointExecuted)
 		}},
-		{name: "it expires for ever, given up", ends: refused, signed: 10, paid: 1, parked: []workflows.Reason{workflows.ReasonMultisigUngiven}, events: func(w *councilHarness) {
+		{name: "it expires for long, and is paid for, so not given up", ends: active, signed: 21, paid: 1, parked: []workflows.Reason{workflows.ReasonMultisigUngiven, workflows.ReasonMultisigUngiven}, events: func(w *councilHarness) {
 			w.council.outcome = script(chain.JointExpired)
-			w.at(2*time.Hour, func() { w.orders(activities.VerbRefund) })
+			w.at(20*time.Hour, func() { w.orders(activities.VerbRefund) })
+			w.at(40*time.Hour, func() { w.council.outcome = nil; w.orders(activities.VerbRetry) })
 		}},
 		{name: "the signer refuses, then it does not", ends: active, signed: 1, paid: 1, parked: []workflows.Reason{workflows.ReasonMultisigUngiven}, events: func(w *councilHarness) {
 			w.council.refuses = func(n int) error {
@@ -513,9 +514,10 @@ func councilRehearsals() map[workflows.Reason]rehearsal {
 		workflows.ReasonMultisigUngiven: {retryOrRefund, func(t *testing.T, c *parkedCommand) {
 			w := newCouncil(t, exchange.Tron, "")
 			broken := true
-			w.council.refuses = func(int) error {
+			w.council.refuses = func(int) error { // what it costs rises with each payment, until it may be given up
 				if broken {
-					return exchange.Errorf(exchange.CodeStateConflict, "no")
+					w.council.costs = strconv.Itoa(101 + 10*len(w.chain.sent(exchange.ForMultisigOpen)))
+					return chain.Errorf(chain.ReasonGas, "it has too little")
 				}
 				return nil
 			}

@@ -33,14 +33,16 @@ BEGIN
         WHEN NEW.control_threshold IS DISTINCT FROM OLD.control_threshold AND NOT agreed
             AND NOT (OLD.control_threshold IS NULL AND OLD.status = 'preparing' AND (NEW.status = 'active' OR given AND NEW.status = 'opening')) THEN
             'gets another quorum'
-        WHEN NEW.status = 'opening' AND (NEW.adopted OR EXISTS (SELECT FROM multisig_owners o WHERE o.account_id = NEW.id AND o.address IS NULL)) THEN 'can not be opened'
+        WHEN NEW.status = 'opening' AND (NEW.adopted OR EXISTS (SELECT FROM multisig_owners o WHERE o.account_id = NEW.id AND o.standing = 'agreed' AND o.address IS NULL)) THEN 'can not be opened'
         WHEN given AND OLD.status = 'preparing' AND NEW.status = 'opening'
             AND (NEW.address IS DISTINCT FROM (SELECT k.address FROM multisig_opening_keys k WHERE k.account_id = NEW.id AND k.seal = 1)
-                OR NEW.control_threshold IS DISTINCT FROM (SELECT least(NEW.threshold + 1, sum(o.weight)) FROM multisig_owners o WHERE o.account_id = NEW.id)) THEN
+                OR NEW.control_threshold IS DISTINCT FROM (SELECT least(NEW.threshold + 1, sum(o.weight)) FROM multisig_owners o WHERE o.account_id = NEW.id AND o.standing = 'agreed')) THEN
             'is not opened with its key, or with another quorum'
         WHEN given AND OLD.status = 'opening' AND NEW.status = 'active' AND NOT EXISTS (SELECT FROM multisig_handovers h WHERE h.account_id = NEW.id AND h.status = 'executed') THEN
             'was not given to its owners'
         WHEN NEW.status = 'refused' AND EXISTS (SELECT FROM multisig_handovers h WHERE h.account_id = NEW.id AND h.status = 'signed') THEN 'may still be given to its owners'
+        WHEN given AND OLD.status = 'opening' AND NEW.status = 'refused' AND NOT EXISTS (SELECT FROM multisig_handovers h WHERE h.account_id = NEW.id AND h.status = 'executed')
+            AND (SELECT count(*) FROM chain_payments p WHERE p.purpose = 'multisig_open' AND p.object_id = NEW.id AND p.status = 'completed') BETWEEN 1 AND 2 THEN 'is paid for and can still be given to its owners'
         WHEN OLD.status = 'preparing' AND NEW.status = 'active' AND (NOT NEW.adopted OR NEW.kind = 'tron' AND NEW.control_threshold IS NULL) THEN 'was not adopted'
         WHEN OLD.status = 'opening' AND NEW.status = 'active' AND NOT coalesce(payment IN ('completed', 'cancelled'), false) THEN 'was not opened'
         WHEN NEW.status = 'refused' AND payment NOT IN ('completed', 'cancelled') THEN 'may still be opened'

@@ -39,7 +39,7 @@ BEGIN
         RAISE EXCEPTION 'the owners of the account are not those of proposal %', p.id USING ERRCODE = 'KV002';
     END IF;
     IF p.kind = 'owners' AND p.status = 'executed' AND p.applied_in = pg_current_xact_id() AND NOT EXISTS (SELECT FROM multisig_payloads y JOIN deposit_cursors c ON c.network = y.network
-            WHERE y.proposal_id = p.id AND y.status = 'executed' AND executed_block(p) > y.block AND executed_block(p) <= c.final_number) THEN
+            WHERE y.proposal_id = p.id AND y.status = 'executed' AND executed_block(p) >= y.block AND executed_block(p) <= c.final_number) THEN
         RAISE EXCEPTION 'proposal % was executed in a block that was not read since its payload was prepared', p.id USING ERRCODE = 'KV001';
     END IF;
     IF p.kind = 'payment' AND NOT EXISTS (SELECT FROM holds h JOIN ledger_accounts a ON a.id = h.account_id WHERE h.id = p.hold_id AND h.object_type = 'multisig_proposal' AND h.object_id = p.id

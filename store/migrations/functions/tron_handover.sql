@@ -10,7 +10,7 @@ DECLARE
 BEGIN
     SELECT * INTO a FROM multisig_accounts WHERE id = account;
     SELECT string_agg(tron_part('\x3a', tron_part('\x0a', tron_address(o.address)) || '\x10' || tron_number(o.weight)), '' ORDER BY o.address COLLATE "C")
-        INTO owners FROM multisig_owners o WHERE o.account_id = account;
+        INTO owners FROM multisig_owners o WHERE o.account_id = account AND o.standing = 'agreed';
     owner := '\x1a056f776e657220' || tron_number(a.control_threshold) || owners;
     active := '\x080210021a087061796d656e747320' || tron_number(a.threshold) || tron_part('\x32', '\x02000080' || decode(repeat('00', 28), 'hex')) || owners;
     RETURN tron_part('\x5a', '\x082e' || tron_part('\x12', tron_part('\x0a', 'type.googleapis.com/protocol.AccountPermissionUpdateContract'::bytea)
