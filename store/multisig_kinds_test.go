@@ -212,8 +212,8 @@ func TestChangesAreNotExecutedBeforeTheyAre(t *testing.T) {
 		return err
 	}
 	wantFault(t, final(102), exchange.CodeUnavailable)
-	if err := final(y.Block); err == nil || !strings.Contains(err.Error(), "was not read since") {
-		t.Errorf("executed when it was prepared: %v", err)
+	if err := final(y.Block - 1); err == nil || !strings.Contains(err.Error(), "was not read since") {
+		t.Errorf("executed before it was prepared: %v", err)
 	}
 	if err := final(101); err != nil {
 		t.Error(err)

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -61,7 +62,8 @@ func (w *proposalHarness) chainChanges() {
 	if err != nil {
 		w.t.Error(err)
 	}
-	w.final += 1000 // its final block is later than that of the change
+	w.final += 1000 // its final block is later than that of the change, and the watch has read it
+	storetest.Exec(w.t, w.store.Store, fmt.Sprintf(`BEGIN; SET LOCAL session_replication_role = replica; UPDATE deposit_cursors SET final_number = %d; COMMIT`, w.final))
 	w.account.Owners, w.account.Threshold, w.account.ControlThreshold = change.Owners, change.Threshold, change.ControlThreshold
 }
 
