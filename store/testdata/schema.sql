@@ -64,7 +64,7 @@ lines (section, line) AS (
     SELECT 10, 'moves ' || machine || ': ' || from_state || ' > ' || string_agg(to_state, ', ' ORDER BY to_state)
     FROM state_transitions GROUP BY machine, from_state
     UNION ALL
-    SELECT 11, 'row of ' || t.name || ': ' || (x.row - ARRAY['created_at', 'updated_at', 'set_at'])::text
+    SELECT 11, 'row of ' || t.name || ': ' || (x.row - ARRAY['created_at', 'updated_at', 'set_at', 'standing_since'])::text
     FROM tables t, LATERAL (SELECT ('<all>' || query_to_xml('SELECT to_jsonb(x)::text AS r FROM ' || quote_ident(t.name) || ' x', true, true, '')::text || '</all>')::xml AS doc) d,
         LATERAL (SELECT unnest(xpath('//*[local-name() = "r"]/text()', d.doc))::text AS escaped) e,
         LATERAL (SELECT replace(replace(replace(replace(e.escaped, '&quot;', '"'), '&lt;', '<'), '&gt;', '>'), '&amp;', '&')::jsonb AS row) x

@@ -1,4 +1,4 @@
--- Notes by the database's clock since when an account has its role, and is on or off. Nobody else says it.
+-- Notes by the database's clock since when an account has its role, and is on or off. No login says it.
 CREATE OR REPLACE FUNCTION stamp_standing() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
