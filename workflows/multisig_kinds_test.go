@@ -124,3 +124,29 @@ func TestOwnersProposalRests(t *testing.T) {
 		t.Errorf("%d payloads and %d keys", w.net.prepared, keys.made)
 	}
 }
+
+// A wallet that differs from what was agreed when the pause is over keeps the change waiting, without a loop: its flow sleeps longer and longer.
+func TestOwnersProposalOfAWalletThatDiffers(t *testing.T) {
+	t.Parallel()
+	w, keys := newOwnersProposal(t)
+	becomes := func(status exchange.MultisigStatus) {
+		storetest.Exec(t, w.store.Store, `BEGIN; SET LOCAL session_replication_role = replica; UPDATE multisig_accounts SET status = '`+string(status)+`'; COMMIT`)
+	}
+	w.at(30*time.Second, func() { becomes(exchange.MultisigDiffers) })
+	w.approvedByBoth()
+	w.at(4*24*time.Hour, func() {
+		if w.net.prepared != 0 || keys.made != 0 {
+			t.Errorf("%d payloads and %d keys of a wallet that differs", w.net.prepared, keys.made)
+		}
+		becomes(exchange.MultisigActive)
+	})
+	w.at(4*24*time.Hour+time.Hour, func() {
+		if w.net.prepared == 0 {
+			t.Error("nothing is prepared an hour after the wallet is as agreed")
+		}
+		w.cancels()
+	})
+	w.at(4*24*time.Hour+2*time.Hour, func() { w.watchReads(); w.net.expired = true })
+	w.run(t, exchange.ProposalCancelled, 0)
+	w.took(t, 10_000)
+}

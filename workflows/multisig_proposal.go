@@ -162,7 +162,8 @@ func (f *proposal) awaitOfficers(ctx workflow.Context) {
 	case exchange.WaitRest:
 		pause = proposalPause
 	case exchange.WaitPause: // any officer may still reject it
-		pause, summary = max(f.row.SignableAt.Sub(workflow.Now(ctx))+dueMargin, dueMargin), "Wait until a change of the owners has rested"
+		left := f.row.SignableAt.Sub(workflow.Now(ctx)) + dueMargin // when it is over, the wallet differs from what was agreed
+		pause, summary = max(left, min(slower(ctx, dueMargin, f.row.SignableAt), outcomePause)), "Wait until a change of the owners has rested"
 	}
 	f.wait(ctx, pause, summary)
 }
