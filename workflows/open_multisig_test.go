@@ -521,7 +521,9 @@ func councilRehearsals() map[workflows.Reason]rehearsal {
 				}
 				return nil
 			}
-			c.mend = func() { broken = false }
+			c.mend = func() { // the price falls to what was paid
+				broken, w.council.costs = false, strconv.Itoa(101+10*(len(w.chain.sent(exchange.ForMultisigOpen))-1))
+			}
 			w.rehearses(t, c)
 		}},
 		workflows.ReasonMultisigUnverified: {retryOrRefund, func(t *testing.T, c *parkedCommand) {
