@@ -640,6 +640,26 @@ func TestCancelsOfProposals(t *testing.T) {
 	}
 }
 
+// A cancel that another tool executed is found also when the agreed owners are others by then.
+func TestCancelsAreFoundAfterTheOwnersChanged(t *testing.T) {
+	t.Parallel()
+	ctx, h := t.Context(), newReserve(t, exchange.Ethereum)
+	p, y := h.ready(t, usdt("100"))
+	c, err := h.propose(t, h.cancel(t, p), h.merchant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := h.payloadFor(t, h.advanced(t, c.ID).Proposal)
+	at.Sequence = y.Sequence
+	stored, err := h.chain.StorePayload(ctx, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, h.s, `BEGIN; SET LOCAL session_replication_role = replica; UPDATE multisig_owners SET standing = 'gone', gone_by = '`+p.ID.String()+`' WHERE NOT held; COMMIT`)
+	h.carriedOutByOthers(t, stored)
+	h.is(t, c, exchange.ProposalExecuted, exchange.DetailOther)
+}
+
 // A cancel of what has ended ends, and one of what no tool can execute is refused.
 func TestPointlessCancels(t *testing.T) {
 	t.Parallel()

@@ -220,7 +220,7 @@ func (w *proposalWork) lifeIsRead(ctx context.Context, y exchange.MultisigPayloa
 const wakeOvertaken = `
 INSERT INTO deposit_wakeups (id, network, proposal_id, version, created_at)
 SELECT gen_random_uuid(), y.network, y.proposal_id, $3, $4 FROM multisig_payloads y
-WHERE y.wallet_id = $1 AND y.proposal_id <> $2 AND y.status = 'open' AND y.sequence <= $3 ON CONFLICT DO NOTHING`
+WHERE y.wallet_id = $1 AND y.proposal_id <> $2 AND y.status = 'open' AND y.sequence <= $3 ORDER BY y.proposal_id ON CONFLICT DO NOTHING`
 
 // ends stores what became of a payload. One of a Safe ends only when its number is used up, so that no other payload with that number or a lower
 // one can be executed either: their flows are woken.
