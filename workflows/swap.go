@@ -88,14 +88,23 @@ func (f *swap) learn(ctx workflow.Context, s activities.SwapState) {
 	}
 }
 
-// look reads the row, which people and the network change without this flow. It is taken as it is: a database that was put back has an
-// earlier one.
-func (f *swap) look(ctx workflow.Context) {
-	s := mustStep(ctx, &f.flow, database, "Look at the swap", swaps.ReadSwap, f.named())
+// take stores the answer of a step as it is, because a database that was put back has an earlier row; but what people did during the step is newer.
+func (f *swap) take(ctx workflow.Context, overtaken bool, s activities.SwapState) {
+	if overtaken {
+		f.learn(ctx, s)
+		return
+	}
 	newer := s.Version != f.row.Version
 	if f.row.SwapState = s; newer {
 		f.showState(ctx)
 	}
+}
+
+// look reads the row, which people and the network change without this flow.
+func (f *swap) look(ctx workflow.Context) {
+	overtaken := f.changed()
+	s := mustStep(ctx, &f.flow, database, "Look at the swap", swaps.ReadSwap, f.named())
+	f.take(ctx, overtaken(), s)
 }
 
 // lookAgain reads the row after a signal to do so, which comes when officers have changed it.
@@ -116,7 +125,7 @@ func (f *swap) begin(ctx workflow.Context) {
 	overtaken := f.changed()
 	s := mustStep(ctx, &f.flow, database, "Approve the collection", swaps.CollectSwap, f.named())
 	again := overtaken()
-	f.learn(ctx, s)
+	f.take(ctx, again, s)
 	switch {
 	case again, f.row.Status != exchange.SwapReserved:
 	case s.PaymentID != uuid.Nil:
@@ -138,7 +147,9 @@ func (f *swap) left(ctx workflow.Context, until time.Time) time.Duration {
 // expire ends the swap unless something is signed.
 func (f *swap) expire(ctx workflow.Context) {
 	if f.row.Status == exchange.SwapReserved {
-		f.learn(ctx, mustStep(ctx, &f.flow, database, "End the swap if nothing is signed", swaps.ExpireSwap, f.named()))
+		overtaken := f.changed()
+		s := mustStep(ctx, &f.flow, database, "End the swap if nothing is signed", swaps.ExpireSwap, f.named())
+		f.take(ctx, overtaken(), s)
 	}
 }
 
