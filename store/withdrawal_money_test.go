@@ -114,12 +114,12 @@ func TestSoldCryptoStaysAsShillings(t *testing.T) {
 	c.wantShillings(t, "101290", "0")
 }
 
-// buying is an executed withdrawal that buys crypto, and the transfer that its officer asked for.
-func (c *outlet) buying(t *testing.T, shillings string) (exchange.Withdrawal, exchange.TransferRequest, exchange.Asked) {
+// buying is an executed withdrawal that buys crypto, with the intent of the transfer that its officer asked for.
+func (c *outlet) buying(t *testing.T, shillings string) (exchange.Withdrawal, exchange.Asked) {
 	t.Helper()
 	w := c.approved(t, c.buys(t, shillings))
-	r, a := c.carries(t, w.Payout, c.one)
-	return c.do(t, exchange.IntendWithdrawalExecute, w, exchange.WithdrawalStep{TransferIntent: a.IntentID}, c.one), r, a
+	_, a := c.carries(t, w.Payout, c.one)
+	return c.do(t, exchange.IntendWithdrawalExecute, w, exchange.WithdrawalStep{TransferIntent: a.IntentID}, c.one), a
 }
 
 // carries is the transfer by which an officer sends crypto to the withdrawal's address.
@@ -192,7 +192,7 @@ func TestWithdrawnCryptoWaitsForInventory(t *testing.T) {
 	t.Parallel()
 	c := newOutlet(t)
 	storetest.Inventory(t, c.s, c.coffer.ID, usdt("995"))
-	w, _, _ := c.buying(t, "1300")
+	w, _ := c.buying(t, "1300")
 	w, out := c.follow(t, w)
 	c.is(t, w, exchange.WithdrawalExecuting, exchange.WaitInventory)
 	if !out.Short || out.Opened || out.Source != "" {
@@ -233,7 +233,7 @@ func (c *outlet) carried(t *testing.T, f exchange.Transfer) {
 func TestWithdrawalsAreExecutedAnew(t *testing.T) {
 	t.Parallel()
 	c := newOutlet(t)
-	w, _, a := c.buying(t, "1300")
+	w, a := c.buying(t, "1300")
 	if w, err := c.s.RefuseWithdrawalTransfer(t.Context(), w.ID, exchange.CodeLimitReached); err != nil || w.Status != exchange.WithdrawalApproved || w.ExecutedBy != uuid.Nil {
 		t.Fatalf("refused it is %+v, %v", w, err)
 	}

@@ -65,6 +65,8 @@ var exemptions = []exemption{
 	{"ReadMultisig/*/*", reading},
 	{"ReadProposal/*/*", reading},
 	{"RecordRefusedProposalDecision/*/*", "it writes down a decision that changed nothing"},
+	{"DeliverPayment/AdoptFailure#?/*", "it names the failed transaction of a proposal, in one transaction; a repeated call finds it named, and what books its fee is played"},
+	{"DeliverPayment/FailProposal#?/*", "it ends what is proven never to be executed; a repeated call finds it ended"},
 	{"PlaceMultisig/*/*", reading},
 	{"ReadLack/*/*", reading},
 	{"FundMultisig/*/*", "it approves what an account lacks after a fee rose, each payment in one transaction; a repeated call finds the payment"},
