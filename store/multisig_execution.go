@@ -256,39 +256,46 @@ ORDER BY event_index LIMIT 1`
 // took for an unknown movement; until then it is CodeUnavailable. The payment completes by RecordFinal, as every other. A repeated call returns the
 // payment. CodeStateConflict while a transaction of ours may execute the payload, and for a payload that has ended.
 func (s *Store) AdoptExecution(ctx context.Context, payload uuid.UUID, txID string, block uint64, blockID, evidence string) (exchange.ChainPayment, error) {
-	var adopted exchange.ChainPayment
+	return s.adopt(ctx, payload, txID, func(ctx context.Context, w *proposalWork, p exchange.ChainPayment, known []exchange.ChainAttempt) (exchange.ChainPayment, error) {
+		if slices.ContainsFunc(known, func(a exchange.ChainAttempt) bool { return !a.Adopted }) { // one of another tool may execute several payloads
+			return p, exchange.Errorf(exchange.CodeStateConflict, "The transaction %s is that of another payment.", txID)
+		}
+		if err := w.unsent(ctx); err != nil {
+			return p, err
+		}
+		if !w.p.Kind.Moves() {
+			return w.adoptUnmoved(ctx, payload, p, exchange.ChainDeposit{Network: p.Network, TxID: txID, Block: block, BlockID: blockID}, evidence)
+		}
+		d, found, err := readFound[exchange.ChainDeposit](ctx, w, executionFound, p.Network, txID, p.WalletID, p.ToAddress, p.Amount.Asset(), p.Amount.Decimal())
+		if err != nil {
+			return p, err
+		}
+		if !found || d.Block != block || d.BlockID != blockID {
+			return p, exchange.Errorf(exchange.CodeUnavailable, "The deposit watch has not seen that transaction %s made the payment in block %d.", txID, block)
+		}
+		return w.adoptFound(ctx, payload, p, d, evidence)
+	})
+}
+
+// adopt has a transaction become the payment's of a payload, unless it is already. take gets the payment and the transactions that are known by that id,
+// under the lock of the proposal.
+func (s *Store) adopt(
+	ctx context.Context, payload uuid.UUID, txID string,
+	take func(ctx context.Context, w *proposalWork, p exchange.ChainPayment, known []exchange.ChainAttempt) (exchange.ChainPayment, error),
+) (adopted exchange.ChainPayment, err error) {
 	y, err := s.Payload(ctx, payload)
 	if err != nil {
 		return adopted, err
 	}
 	_, err = s.workProposal(ctx, y.ProposalID, func(ctx context.Context, w *proposalWork) error {
-		p, err := readOne[exchange.ChainPayment](ctx, w, "chain payment", lockPayment, y.PaymentID)
-		if err != nil {
+		if adopted, err = readOne[exchange.ChainPayment](ctx, w, "chain payment", lockPayment, y.PaymentID); err != nil {
 			return err
 		}
-		known, err := readAll[exchange.ChainAttempt](ctx, w, "transaction", attemptOfTx, p.Network, txID)
-		if err != nil || slices.ContainsFunc(known, func(a exchange.ChainAttempt) bool { return a.PaymentID == p.ID }) {
-			adopted = p
+		known, err := readAll[exchange.ChainAttempt](ctx, w, "transaction", attemptOfTx, adopted.Network, txID)
+		if err != nil || slices.ContainsFunc(known, func(a exchange.ChainAttempt) bool { return a.PaymentID == adopted.ID }) {
 			return err
 		}
-		if slices.ContainsFunc(known, func(a exchange.ChainAttempt) bool { return !a.Adopted }) { // one of another tool may execute several payloads
-			return exchange.Errorf(exchange.CodeStateConflict, "The transaction %s is that of another payment.", txID)
-		}
-		if err := w.unsent(ctx); err != nil {
-			return err
-		}
-		if !w.p.Kind.Moves() {
-			adopted, err = w.adoptUnmoved(ctx, y, p, exchange.ChainDeposit{Network: p.Network, TxID: txID, Block: block, BlockID: blockID}, evidence)
-			return err
-		}
-		d, found, err := readFound[exchange.ChainDeposit](ctx, w, executionFound, p.Network, txID, p.WalletID, p.ToAddress, p.Amount.Asset(), p.Amount.Decimal())
-		if err != nil {
-			return err
-		}
-		if !found || d.Block != block || d.BlockID != blockID {
-			return exchange.Errorf(exchange.CodeUnavailable, "The deposit watch has not seen that transaction %s made the payment in block %d.", txID, block)
-		}
-		adopted, err = w.adoptFound(ctx, payload, p, d, evidence)
+		adopted, err = take(ctx, w, adopted, known)
 		return err
 	})
 	return adopted, err
@@ -297,7 +304,7 @@ func (s *Store) AdoptExecution(ctx context.Context, payload uuid.UUID, txID stri
 // adoptUnmoved makes the transaction of another tool the payment's own, which moves nothing that the watch could see. The chain's answer about the
 // payload, and for other owners who they are now, is the proof; the watch must have read that block. CodeStateConflict when it lacked signatures
 // that only our key store makes: then the answer is wrong, or a key was stolen.
-func (w *proposalWork) adoptUnmoved(ctx context.Context, y exchange.MultisigPayload, p exchange.ChainPayment, d exchange.ChainDeposit, evidence string) (exchange.ChainPayment, error) {
+func (w *proposalWork) adoptUnmoved(ctx context.Context, payload uuid.UUID, p exchange.ChainPayment, d exchange.ChainDeposit, evidence string) (exchange.ChainPayment, error) {
 	c, _, err := w.depositCursor(ctx, p.Network)
 	if err == nil && c.Final.Number < d.Block {
 		err = exchange.Errorf(exchange.CodeUnavailable, "The deposit watch has not read block %d, in which transaction %s is.", d.Block, d.TxID)
@@ -306,13 +313,13 @@ func (w *proposalWork) adoptUnmoved(ctx context.Context, y exchange.MultisigPayl
 		return p, err
 	}
 	var could bool
-	if err := w.Get(ctx, &could, readCouldSign, y.ID); err != nil {
+	if err := w.Get(ctx, &could, readCouldSign, payload); err != nil {
 		return p, err
 	}
 	if !could {
 		return p, exchange.Errorf(exchange.CodeStateConflict, "Transaction %s can't have executed what owners sign: keys that only our key store has did not sign it.", d.TxID)
 	}
-	return w.adoptFound(ctx, y.ID, p, d, evidence)
+	return w.adoptFound(ctx, payload, p, d, evidence)
 }
 
 const readCouldSign = `SELECT others_could_sign($1)`
@@ -322,32 +329,17 @@ const readCouldSign = `SELECT others_could_sign($1)`
 // the transaction. A repeated call returns the payment. CodeStateConflict for every other transaction, while one of ours may execute the payload,
 // and for a payload that has ended.
 func (s *Store) AdoptFailure(ctx context.Context, payload uuid.UUID, txID string, block uint64, blockID, evidence string) (exchange.ChainPayment, error) {
-	var adopted exchange.ChainPayment
-	y, err := s.Payload(ctx, payload)
-	if err != nil {
-		return adopted, err
-	}
-	_, err = s.workProposal(ctx, y.ProposalID, func(ctx context.Context, w *proposalWork) error {
-		p, err := readOne[exchange.ChainPayment](ctx, w, "chain payment", lockPayment, y.PaymentID)
+	return s.adopt(ctx, payload, txID, func(ctx context.Context, w *proposalWork, p exchange.ChainPayment, _ []exchange.ChainAttempt) (exchange.ChainPayment, error) {
+		y, err := w.payload(ctx, payload)
 		if err != nil {
-			return err
-		}
-		known, err := readAll[exchange.ChainAttempt](ctx, w, "transaction", attemptOfTx, p.Network, txID)
-		if err != nil || slices.ContainsFunc(known, func(a exchange.ChainAttempt) bool { return a.PaymentID == p.ID }) {
-			adopted = p
-			return err
-		}
-		if y, err = w.payload(ctx, payload); err != nil {
-			return err
+			return p, err
 		}
 		if p.Network != exchange.Tron || y.JointID != txID || !y.Open() {
-			return exchange.Errorf(exchange.CodeStateConflict, "The transaction %s can't be the one that used up what owners signed.", txID)
+			return p, exchange.Errorf(exchange.CodeStateConflict, "The transaction %s can't be the one that used up what owners signed.", txID)
 		}
 		failed := exchange.ChainDeposit{Network: p.Network, TxID: txID, Block: block, BlockID: blockID} // it moved nothing
-		adopted, err = w.takeOver(ctx, &proposalPayment{w}, p, failed, evidence, flow)
-		return err
+		return w.takeOver(ctx, &proposalPayment{w}, p, failed, evidence, flow)
 	})
-	return adopted, err
 }
 
 const findPayload = `UPDATE multisig_payloads SET found_tx = $2, found_index = $3, updated_at = $4 WHERE id = $1 AND status = 'open'`

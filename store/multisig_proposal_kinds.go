@@ -96,15 +96,15 @@ func (w *proposalWork) pointless(ctx context.Context) (is bool, err error) {
 }
 
 const readStanding = `
-SELECT s.policy_needed AS needed, ARRAY(SELECT v FROM owners_voices(s) v ORDER BY v)::text[] AS voices, owners_approved(s) AS enough, owners_signable(s) AS signable, proposal_released(s.id) AS released
+SELECT s.policy_needed AS needed, ARRAY(SELECT v FROM owners_approvers(s) v ORDER BY v)::text[] AS approvers, owners_approved(s) AS enough, owners_signable(s) AS signable, proposal_released(s.id) AS released
 FROM multisig_proposals s WHERE s.id = $1`
 
 type unmovedStanding struct {
-	Needed   int
-	Voices   pq.StringArray
-	Enough   bool
-	Signable time.Time // when the pause is over by what is known of the officers now
-	Released bool
+	Needed    int
+	Approvers pq.StringArray
+	Enough    bool
+	Signable  time.Time // when the pause is over by what is known of the officers now
+	Released  bool
 }
 
 func (w *proposalWork) unmoved(ctx context.Context) (unmovedStanding, error) {
@@ -117,7 +117,7 @@ func (w *proposalWork) unmoved(ctx context.Context) (unmovedStanding, error) {
 
 func (w *proposalWork) standing(ctx context.Context) (exchange.ProposalStanding, error) {
 	s, err := w.unmoved(ctx)
-	return exchange.ProposalStanding{Proposal: w.p, Needed: s.Needed, Approvals: len(s.Voices), PaymentID: w.p.PaymentID}, err
+	return exchange.ProposalStanding{Proposal: w.p, Needed: s.Needed, Approvals: len(s.Approvers), PaymentID: w.p.PaymentID}, err
 }
 
 // approveUnmoved begins the pause of a change of the owners when enough officers approved it, or ends it when they don't any more. After it, and
@@ -140,7 +140,7 @@ func (w *proposalWork) approveUnmoved(ctx context.Context) (exchange.ProposalSta
 		} else {
 			w.p.SignableAt = s.Signable // later when an officer was switched off and on again
 		}
-	case len(s.Voices) > 0:
+	case len(s.Approvers) > 0:
 		detail = exchange.WaitSecond
 	}
 	if !s.Enough && w.p.PaymentID == uuid.Nil {
@@ -152,7 +152,7 @@ func (w *proposalWork) approveUnmoved(ctx context.Context) (exchange.ProposalSta
 	if err == nil && w.p.PaymentID == uuid.Nil {
 		w.p, err = readOne[exchange.Proposal](ctx, w, "proposal", readProposal, w.p.ID)
 	}
-	return exchange.ProposalStanding{Proposal: w.p, Needed: s.Needed, Approvals: len(s.Voices), PaymentID: w.p.PaymentID}, err
+	return exchange.ProposalStanding{Proposal: w.p, Needed: s.Needed, Approvals: len(s.Approvers), PaymentID: w.p.PaymentID}, err
 }
 
 // Owners who are new, and did not come yet. The key of one who is an officer is made by the signer.

@@ -15,7 +15,7 @@ const (
 )
 
 // Only approvals by officers who may still approve count.
-const readProposalVoices = `SELECT v FROM releases r, release_voices(r) v WHERE r.purpose = 'proposal' AND r.object_id = $1 AND r.ended_at IS NULL ORDER BY v`
+const readProposalApprovers = `SELECT v FROM releases r, release_voices(r) v WHERE r.purpose = 'proposal' AND r.object_id = $1 AND r.ended_at IS NULL ORDER BY v`
 
 // AdvanceProposal moves a proposal on: it approves the payment when the rule about all that leaves and the wallet's policy allow it, and ends a
 // proposal whose end is wanted once no payload of it can be executed. It returns what the proposal waits for. One of an account that was switched
@@ -56,7 +56,7 @@ func (w *proposalWork) judged(ctx context.Context) (exchange.ReleaseVerdict, []u
 	if err != nil {
 		return v, nil, err
 	}
-	approvers, err := readAll[uuid.UUID](ctx, w, "approval", readProposalVoices, w.p.ID)
+	approvers, err := readAll[uuid.UUID](ctx, w, "approval", readProposalApprovers, w.p.ID)
 	return v, approvers, err
 }
 

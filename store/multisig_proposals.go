@@ -71,7 +71,7 @@ FROM releases r WHERE r.purpose = 'proposal' AND r.object_id = ANY ($1::uuid[]) 
 
 // A change of the owners has no release: it moves nothing.
 const readOwnersApprovals = `
-SELECT s.id, s.policy_needed AS needed, (SELECT count(*) FROM owners_voices(s)) AS approvals FROM multisig_proposals s WHERE s.kind = 'owners' AND s.id = ANY ($1::uuid[])`
+SELECT s.id, s.policy_needed AS needed, (SELECT count(*) FROM owners_approvers(s)) AS approvals FROM multisig_proposals s WHERE s.kind = 'owners' AND s.id = ANY ($1::uuid[])`
 
 // ProposalFacts is what officers and owners did for a proposal.
 type ProposalFacts struct {

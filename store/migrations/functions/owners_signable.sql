@@ -5,5 +5,5 @@ CREATE OR REPLACE FUNCTION owners_signable(p multisig_proposals) RETURNS timesta
 #variable_conflict use_column
 BEGIN
     RETURN (SELECT CASE WHEN p.signable_at IS NOT NULL THEN greatest(p.signable_at, u.standing_since + make_interval(secs => l.pause_seconds)) END
-        FROM users u CROSS JOIN multisig_policy l WHERE u.id IN (SELECT owners_voices(p)) ORDER BY u.standing_since OFFSET greatest(p.policy_needed, 1) - 1 LIMIT 1);
+        FROM users u CROSS JOIN multisig_policy l WHERE u.id IN (SELECT owners_approvers(p)) ORDER BY u.standing_since OFFSET greatest(p.policy_needed, 1) - 1 LIMIT 1);
 END $$;
