@@ -263,10 +263,11 @@ func TestASignalLooksAtTheChain(t *testing.T) {
 				if n := len(w.net.looks) - looks; n < 1 || n > 2 { // one may be due anyway
 					t.Errorf("within a minute the chain was asked %d times", n)
 				}
-				w.watchReads()
-				w.net.expired = true
-				w.cancels()
-				w.env.SignalWorkflow(workflows.SignalResume, nil)
+				w.cancelsThen(func() { // before, what has expired would be prepared anew
+					w.watchReads()
+					w.net.expired = true
+					w.env.SignalWorkflow(workflows.SignalResume, nil)
+				})
 			})
 			w.play(t, exchange.ProposalCancelled, exchange.DetailBySender, c.parked...)
 			if took := w.env.Now().Sub(w.start); took > woken+5*time.Minute {
